@@ -1,0 +1,178 @@
+"""FOUND or EXPOSED: what may be said of the pass execution at which GOOD turns into BAD.
+
+N-1 good and N bad is only "first bad prefix". It is FOUND when the pass itself is confirmed:
+  - an IR pass whose execution N changed instructions, or
+  - an option that switches this pass off, and nothing else, turns the whole bad build GOOD (and
+    the machine code was still valid before the pass).
+Everything else is EXPOSED: instruction selection (it is never absent; a skipped one only takes
+another path), passes that changed only attributes or metadata, schedulers and others that no
+switch confirms. A later step that no limit can skip may then be the guilty one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from mccprobe.bisect_run.ir_change import IrChange, changed_lines, compare_ir
+from mccprobe.bisect_run.target import Judge, PassAxis
+from mccprobe.compilation.opt_bisect import LogSummary
+from mccprobe.compilation.unit import UNLIMITED, Unit
+from mccprobe.oracle.verdict import Outcome, Unbuildable, Verdict
+from mccprobe.passes.table import PassInfo, PassTable, guess_kind
+from mccprobe.report.record import Confirmation, Culprit, Status
+from mccprobe.toolchain.locate import demangle
+
+OPTION_REPEATS = 2  # runs of a build with a neutralising option before it counts as GOOD
+_INVALID_MIR = "Bad machine code"  # first words of the machine verifier's complaint
+_VERIFY = "-verify-machineinstrs"
+
+
+@dataclass
+class Judgement:
+    """Status, culprit and the reasons, filled step by step."""
+
+    status: Status
+    culprit: Culprit
+    confirmation: Confirmation
+    log: LogSummary
+    notes: list[str] = field(default_factory=list)
+    neutraliser: str = ""
+    neutralised_object: str = ""
+    neutralised: Outcome | None = None
+
+
+def identify(unit: Unit, limit: int, total: int, table: PassTable) -> tuple[Culprit, LogSummary, PassInfo | None]:
+    """Name pass and function of execution `limit`, from the log of the compile with that very limit."""
+    at = limit if limit < total else UNLIMITED
+    outcome = unit.ledger.compile(unit.job(at, around=limit, label=f"{unit.tag} log around {limit}"))
+    log = outcome.log
+    title = log.at.name if log.at else "unknown pass"
+    info = table.find(title)
+    symbol = log.function or None
+    culprit = Culprit(
+        title=title,
+        argument=(info.argument or None) if info else None,
+        function=demangle(symbol) if symbol else None,
+        symbol=symbol,
+        function_from=log.function_from or None,
+        execution=limit,
+        total=total,
+    )
+    return culprit, log, info
+
+
+def judge_edge(
+    unit: Unit, axis: PassAxis, judge: Judge, good: int, bad: int, table: PassTable, *,
+    refused: Callable[[str], str], verify_reference: Callable[[], bool],
+) -> Judgement:  # fmt: skip
+    """Decide what may be said of the edge good -> bad (bad == good + 1 unless limits between are unresolved).
+
+    refused: the compiler's complaint about an LLVM option ("" if it takes it).
+    verify_reference: True if the machine verifier already complains about the reference build.
+    """
+    culprit, log, info = identify(unit, bad, axis.total, table)
+    kind = info.kind if info else guess_kind(culprit.title)
+    judgement = Judgement(Status.EXPOSED, culprit, Confirmation("none", ""), log)
+    if bad != good + 1:
+        judgement.confirmation = Confirmation(
+            "none",
+            f"limits {good + 1} to {bad - 1} cannot be judged; the change lies in one of executions {good + 1} to {bad}",
+        )
+    elif kind == "ir":
+        _judge_ir(judgement, unit, good, bad)
+    elif kind == "isel":
+        judgement.confirmation = Confirmation(
+            "none",
+            "instruction selection is never absent: at the limit before, it only took another path. The fault may "
+            "be in it, in the IR that reaches it, or in a later step that no limit can skip",
+        )
+    else:
+        _judge_codegen(judgement, unit, axis, judge, info, refused=refused, verify_reference=verify_reference, bad=bad)
+    return judgement
+
+
+def _judge_ir(judgement: Judgement, unit: Unit, good: int, bad: int) -> None:
+    texts = []
+    for limit in (good, bad):
+        outcome = unit.ledger.compile(unit.job(limit, emit="-emit-llvm", label=f"{unit.tag} IR at {limit}"))
+        if outcome.object is None:
+            judgement.confirmation = Confirmation("none", f"the IR at limit {limit} cannot be printed: {outcome.reason}")
+            return
+        texts.append(unit.ledger.run.object_path(outcome.object).read_text("utf-8", "replace"))
+    change = compare_ir(*texts)
+    if change is IrChange.INSTRUCTIONS:
+        judgement.status = Status.FOUND
+        judgement.confirmation = Confirmation("ir-changed", "this execution changed instructions of the IR")
+        judgement.notes += ["changed by this execution:", *(f"  {line}" for line in changed_lines(*texts))]
+    elif change is IrChange.ATTRIBUTES:
+        judgement.confirmation = Confirmation(
+            "none",
+            "this execution changed attributes or metadata only, no instruction: a later step that relies on them "
+            "(or is enabled by them) makes the difference, and may be the guilty one",
+        )
+    else:
+        judgement.confirmation = Confirmation(
+            "none", "the printed IR is the same before and after; the pass changed what is not printed, or its analyses"
+        )
+
+
+def _judge_codegen(
+    judgement: Judgement, unit: Unit, axis: PassAxis, judge: Judge, info: PassInfo | None, *,
+    refused: Callable[[str], str], verify_reference: Callable[[], bool], bad: int,
+) -> None:  # fmt: skip
+    invalid = invalid_before(unit, bad - 1)
+    if invalid and not verify_reference():
+        judgement.confirmation = Confirmation(
+            "none",
+            f"the machine code is invalid before this pass already ({invalid}); the pass only brings it to light",
+        )
+        judgement.notes.append(f"compile with -mllvm {_VERIFY} to see where the machine code first becomes invalid")
+        return
+    options = info.neutralisers if info else ()
+    tried = []
+    for option in options:
+        complaint = refused(option)
+        if complaint:
+            tried.append(f"{option} (refused by this compiler)")
+            continue
+        outcome = unit.ledger.compile(unit.job(UNLIMITED, options=[option], label=f"{unit.tag} with {option}"))
+        if outcome.object is None:
+            tried.append(f"{option} ({outcome.reason})")
+            continue
+        runs = [judge.run(outcome.object) for _ in range(OPTION_REPEATS)]
+        if all(run.verdict is Verdict.GOOD for run in runs):
+            judgement.status = Status.FOUND
+            judgement.neutraliser, judgement.neutralised_object = option, outcome.object
+            judgement.neutralised = runs[0]
+            judgement.confirmation = Confirmation(
+                "option", f"with {option}, which switches off this pass alone, the whole bad build is GOOD", option
+            )
+            return
+        tried.append(f"{option} ({runs[-1].verdict.value})")
+    why = "tried: " + ", ".join(tried) if tried else "no option is known that switches off this pass alone"
+    judgement.confirmation = Confirmation(
+        "none", f"no switch confirms this pass ({why}); a later step that no limit can skip may be the guilty one"
+    )
+
+
+def invalid_before(unit: Unit, limit: int) -> str:
+    """The first complaint of the machine verifier at a limit, "" if there is none."""
+    outcome = unit.ledger.compile(unit.job(limit, options=[_VERIFY], label=f"{unit.tag} verified at {limit}"))
+    return verifier_complaint(outcome.diagnostics) if outcome.object is None else ""
+
+
+def verifier_complaint(diagnostics: str) -> str:
+    """ "Bad machine code: ..." with the step after which it appeared, "" if the verifier said nothing."""
+    lines = diagnostics.splitlines()
+    for index, line in enumerate(lines):
+        if _INVALID_MIR in line:
+            after = next((text.strip("# ") for text in reversed(lines[:index]) if text.startswith("# After")), "")
+            text = line.strip("* ").rstrip(" *")
+            return f"{text}, {after[0].lower() + after[1:]}" if after else text
+    return ""
+
+
+def buildable(found: str | Unbuildable) -> str | None:
+    """The object's hash, None where there is none."""
+    return None if isinstance(found, Unbuildable) else found

@@ -1,0 +1,219 @@
+"""From options to a request: the source, the toolchain, the flags, the reference and the oracle."""
+
+from __future__ import annotations
+
+import shlex
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from mccprobe.bisect_run.options import BisectOptions
+from mccprobe.bisect_run.request import BisectRequest, OracleChoice
+from mccprobe.errors import InputError, UnknownFlag, UsageError
+from mccprobe.flags.catalogue import Catalogue, ResolvedFlag, load_catalogue
+from mccprobe.kernel.spec import KernelSpec, is_shipped, load_kernel, shipped_kernel
+from mccprobe.search.procedure import Settings
+from mccprobe.toolchain.base import Toolchain
+from mccprobe.toolchain.choose import choose
+from mccprobe.toolchain.command import (
+    Arguments,
+    compile_options,
+    is_source,
+    kept_in_reference,
+    link_options,
+    mllvm_value,
+    split_arguments,
+    without_flags,
+)
+from mccprobe.toolchain.jobs import option_key
+from mccprobe.toolchain.mcc import MccPaths
+
+DEFAULT_KERNEL = "gemm"
+DEFAULT_ARCH = "mp_22"  # the S4000 of the article
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A request and the sentences to tell before it starts."""
+
+    request: BisectRequest
+    told: tuple[str, ...]
+    kernel: KernelSpec | None
+
+
+def make_plan(options: BisectOptions, cache: Path) -> Plan:
+    """Resolve everything. Raises UsageError, UnknownFlag, InputError, ToolchainError."""
+    source, kernel = _source_and_kernel(options)
+    shipped = is_shipped(source)
+    arguments = split_arguments(options.args)
+    choice = choose(
+        options.toolchain, sources=[str(source), *arguments.inputs], shipped=shipped, compiler=options.compiler,
+        mcc=MccPaths(options.mcc, options.musa_path), cache=cache,
+    )  # fmt: skip
+    toolchain = choice.toolchain
+    told = [choice.told] if choice.told else []
+    toolchain.identify()
+    if kernel is not None:
+        arguments = _kernel_arguments(kernel, arguments, toolchain)
+    flags = [_probed(load_catalogue(), name, toolchain) for name in options.flags]
+    _refuse_own_limit(arguments, flags)
+    bare = without_flags(arguments, [flag.argv for flag in flags])
+    kept = [f.text for f in flags if not f.argv]
+    if kept:
+        raise UsageError(f"flag {kept[0]} stands for no compiler argument")
+    reference, exact_link = _reference_arguments(options, bare, flags)
+    oracle = _oracle(options, kernel)
+    if reference is None and oracle.kind == "reference":
+        raise UsageError(
+            "nothing to compare with: the bad build has no reference",
+            hint="give --flag NAME, --reference 'ARGS' or --oracle CMD",
+        )
+    request = BisectRequest(
+        toolchain=toolchain,
+        source=source,
+        args=compile_options(bare),
+        flags=tuple(flag.argv for flag in flags),
+        flag_names=tuple(" ".join(flag.argv) for flag in flags),
+        inputs=bare.inputs,
+        link_args=link_options(bare),
+        reference_args=reference,
+        reference_link_args=exact_link,
+        only_flags_differ=options.reference is None,
+        oracle=oracle,
+        settings=Settings(
+            endpoint_repeats=options.count, spot_checks=options.spot_checks, confidence=options.confidence,
+            max_runs=options.max_runs, seed=options.seed, profile=options.profile,
+        ),
+        compile_timeout_s=options.compile_timeout,
+        arch=options.arch,
+        fixed_addresses=options.fixed_addresses,
+        notes=_promises(flags),
+    )  # fmt: skip
+    return Plan(request, tuple(told), kernel)
+
+
+def _source_and_kernel(options: BisectOptions) -> tuple[Path, KernelSpec | None]:
+    if options.file is None:
+        if options.args and any(is_source(name) for name in split_arguments(options.args).inputs):
+            raise UsageError("which file is to be bisected?", hint="mccprobe bisect FILE ... -- further arguments")
+        if options.compiler or options.toolchain == "clang":
+            raise UsageError("no FILE to bisect", hint="mccprobe bisect prog.c --compiler clang-14 --flag X -- -O2")
+        kernel = shipped_kernel(DEFAULT_KERNEL)
+        return kernel.sources[0], kernel
+    path = Path(options.file)
+    if path.is_dir():
+        kernel = load_kernel(path)
+        return kernel.sources[0], kernel
+    if not path.is_file():
+        raise InputError(f"{path}: no such file", hint="name the source to bisect, or a kernel folder")
+    if path.name == "kernel.toml":
+        kernel = load_kernel(path)
+        return kernel.sources[0], kernel
+    if not is_source(path.name):
+        raise InputError(
+            f"{path}: not a source that a compiler takes", hint="C, C++, .mu, .ll or .bc; objects go behind --"
+        )
+    description = path.parent / "kernel.toml"
+    if path.suffix == ".mu" and description.is_file():
+        kernel = load_kernel(description)
+        if path.resolve() in [source.resolve() for source in kernel.sources]:
+            return path, kernel
+    return path, None
+
+
+def _kernel_arguments(kernel: KernelSpec, given: Arguments, toolchain: Toolchain) -> Arguments:
+    """The kernel's own arguments first; the user's come behind and win."""
+    own = split_arguments([*kernel.compile_args, *kernel.link_args])
+    options = [group for group in own.options if not (_is_level(group) and any(map(_is_level, given.options)))]
+    if not any(group[0].startswith(("--offload-arch=", "--cuda-gpu-arch=")) for group in given.options):
+        options.append((f"--offload-arch={DEFAULT_ARCH}",))
+    if not any(group[0] == "-lmusart" for group in given.options):
+        options.append(("-lmusart",))
+    rest = [str(path) for path in (*kernel.sources[1:], *kernel.host_sources)]
+    return Arguments((*options, *given.options), (*rest, *own.inputs, *given.inputs))
+
+
+def _is_level(group: Sequence[str]) -> bool:
+    return group[0] in ("-O", "-O0", "-O1", "-O2", "-O3", "-Os", "-Oz", "-Ofast", "-Og")
+
+
+def _probed(catalogue: Catalogue, text: str, toolchain: Toolchain) -> ResolvedFlag:
+    """Resolve a flag and ask the compiler whether it takes it.
+
+    A text with a dash is tried as an LLVM option first, then as the driver's own.
+    """
+    flag = catalogue.resolve(text)
+    with tempfile.TemporaryDirectory(prefix="mccprobe-probe-") as folder:
+        complaint = toolchain.refusal(flag.argv, Path(folder))
+        if not complaint:
+            return flag
+        if flag.verbatim:
+            other: tuple[str, ...] = (text,) if flag.argv[0] == "-mllvm" else ("-mllvm", text)
+            if not toolchain.refusal(other, Path(folder)):
+                return replace(flag, argv=other)
+    first = next((line for line in complaint.splitlines() if line.strip()), complaint)
+    raise UnknownFlag(
+        text,
+        reason=f"{toolchain.driver[0]} does not take {' '.join(flag.argv)}: {first}",
+        hint="is it spelled as the compiler's hidden help has it (-mllvm -help-hidden), and is the value allowed?",
+    )
+
+
+def _refuse_own_limit(arguments: Arguments, flags: Sequence[ResolvedFlag]) -> None:
+    given = [mllvm_value(group) for group in arguments.options] + [mllvm_value(flag.argv) for flag in flags]
+    for option in given:
+        if option and option_key(option) == "opt-bisect-limit":
+            raise UsageError(f"{option} is mccprobe's own to set", hint="leave it out of the compiler arguments")
+
+
+def _reference_arguments(
+    options: BisectOptions, bare: Arguments, flags: Sequence[ResolvedFlag]
+) -> tuple[tuple[str, ...] | None, tuple[str, ...]]:
+    """Compile and link options of the reference build; None without one."""
+    if options.reference is None:
+        if not flags:
+            return None, ()
+        return compile_options(bare), link_options(bare)
+    try:
+        given = split_arguments(shlex.split(options.reference))
+    except ValueError as error:
+        raise UsageError(f"--reference cannot be split: {error}: {options.reference}") from error
+    if options.reference_exact:
+        return compile_options(given), link_options(given)
+    kept = split_arguments(kept_in_reference(bare))
+    language = tuple(a for group in bare.options if group[0] in ("-x",) for a in group)
+    return (*language, *compile_options(kept), *compile_options(given)), (*link_options(kept), *link_options(given))
+
+
+def _oracle(options: BisectOptions, kernel: KernelSpec | None) -> OracleChoice:
+    common = {
+        "timeout_s": options.timeout,
+        "bad_if_timeout": "timeout" in options.bad_if,
+        "bad_if_crash": "crash" in options.bad_if,
+    }
+    if options.oracle is not None:
+        try:
+            command = tuple(shlex.split(options.oracle))
+        except ValueError as error:
+            raise UsageError(f"--oracle cannot be split: {error}: {options.oracle}") from error
+        if not command:
+            raise UsageError("--oracle is empty", hint="for example --oracle './check.sh {exe}'")
+        return OracleChoice("command", command=command, **common)
+    if kernel is not None and kernel.host_sources:
+        case = options.case or kernel.default_case
+        return OracleChoice("kernel", case=case, seed=options.seed, **common)
+    if options.case is not None:
+        raise UsageError("--case goes with a kernel that has a kernel.toml")
+    run_args = tuple(shlex.split(options.run_args)) if options.run_args else ()
+    return OracleChoice("reference", run_args=run_args, **common)
+
+
+def _promises(flags: Sequence[ResolvedFlag]) -> tuple[str, ...]:
+    """A flag by which the user promises something: a wrong result may be a broken promise."""
+    notes = []
+    for flag in flags:
+        for risk in flag.flag.risks if flag.flag else ():
+            if risk.kind == "promise":
+                notes.append(f"{flag.text} is a promise to the compiler ({risk.note}): a wrong result may be a broken one")
+    return tuple(notes)

@@ -1,0 +1,123 @@
+"""The build that is right: its program tells what to expect, its object is known to be GOOD."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from mccprobe.bisect_run.request import BisectRequest
+from mccprobe.bisect_run.target import Judge
+from mccprobe.compilation.journal import Journal
+from mccprobe.compilation.ledger import Ledger
+from mccprobe.compilation.program import LinkFailure, Program, build_rest
+from mccprobe.compilation.unit import Unit
+from mccprobe.errors import OracleUnusable, SourceDoesNotCompile
+from mccprobe.oracle.checks import CommandOracle, Expected, KernelOracle, Oracle, ReferenceOracle, observe
+from mccprobe.oracle.verdict import Outcome, Verdict
+
+REFERENCE_RUNS = 2
+
+
+@dataclass
+class Reference:
+    """The reference build. outcome: None until it was judged."""
+
+    unit: Unit
+    program: Program
+    judge: Judge
+
+    @property
+    def object(self) -> str:
+        return self.unit.base[self.unit.active]
+
+
+def build_reference(request: BisectRequest, ledger: Ledger, prefix: tuple[str, ...]) -> tuple[Unit, Program]:
+    """Compile and link the reference build. Raises SourceDoesNotCompile, or OracleUnusable if it does not link."""
+    assert request.reference_args is not None
+    unit = Unit(
+        request.toolchain, ledger, request.source, request.reference_args,
+        tag="reference", timeout_s=request.compile_timeout_s, prefix=prefix,
+    )  # fmt: skip
+    unit.prepare(bitcode=False)
+    inputs = build_rest(
+        request.toolchain, ledger.run, request.inputs, request.reference_args, timeout_s=request.compile_timeout_s
+    )
+    args = (*request.reference_args, *request.reference_link_args)
+    return unit, Program(unit, inputs, args, timeout_s=request.compile_timeout_s)
+
+
+def linked_reference(unit: Unit, program: Program) -> Path:
+    """The reference program. Raises SourceDoesNotCompile when it does not link."""
+    linked = program.link(unit.base[unit.active])
+    if isinstance(linked, LinkFailure):
+        raise SourceDoesNotCompile(
+            f"the reference build does not link: {linked.reason}",
+            hint="are libraries missing? give them after --, as for the compiler",
+        )
+    return linked
+
+
+def expected_output(request: BisectRequest, program: Path, unit: Unit) -> Expected:
+    """What the reference prints, from two runs that must agree. Raises OracleUnusable."""
+    choice = request.oracle
+    seen = []
+    for _ in range(REFERENCE_RUNS):
+        with unit.ledger.run.scratch("reference") as scratch:
+            result = observe(program, choice.run_args, scratch, choice.timeout_s)
+        if result.returncode is None or result.timed_out:
+            raise OracleUnusable(
+                f"the reference build gives no answer: {result.describe()}",
+                hint="raise --timeout, or give a check of your own with --oracle",
+            )
+        seen.append(Expected(result.stdout, result.returncode))
+    if seen[0] != seen[1]:
+        raise OracleUnusable(
+            "the reference build prints something else at each run, so its output cannot be the measure: "
+            f"{seen[0].describe()} and {seen[1].describe()}",
+            hint="make the program deterministic, or give a check of your own with --oracle",
+        )
+    return seen[0]
+
+
+def make_oracle(request: BisectRequest, expected: Expected | None) -> Oracle:
+    """The oracle that the request names."""
+    choice = request.oracle
+    if choice.kind == "command":
+        return CommandOracle(
+            choice.command, choice.timeout_s, choice.bad_if_timeout, choice.bad_if_crash, cwd=Path.cwd()
+        )
+    if choice.kind == "kernel":
+        return KernelOracle(
+            choice.case, seed=choice.seed, timeout_s=choice.timeout_s,
+            bad_if_timeout=choice.bad_if_timeout, bad_if_crash=choice.bad_if_crash,
+        )  # fmt: skip
+    assert expected is not None
+    return ReferenceOracle(expected, choice.run_args, choice.timeout_s, choice.bad_if_timeout)
+
+
+def require_good(reference: Reference) -> Outcome:
+    """The reference must pass the very check that the bad build fails. Raises OracleUnusable."""
+    outcomes = [reference.judge.run(reference.object) for _ in range(REFERENCE_RUNS)]
+    for outcome in outcomes:
+        if outcome.verdict is not Verdict.GOOD:
+            raise OracleUnusable(
+                f"the reference build is not GOOD: {outcome.verdict} ({outcome.reason})",
+                hint="it must pass the check before a pass can be blamed; other arguments for it: --reference ARGS",
+            )
+    return outcomes[0]
+
+
+def reference_with(
+    request: BisectRequest, ledger: Ledger, journal: Journal, prefix: tuple[str, ...]
+) -> tuple[Reference | None, Oracle]:
+    """Build the reference (if there is one) and the oracle; prove that the reference passes it."""
+    if request.reference_args is None:
+        return None, make_oracle(request, None)
+    unit, program = build_reference(request, ledger, prefix)
+    path = linked_reference(unit, program)
+    expected = expected_output(request, path, unit) if request.oracle.kind == "reference" else None
+    oracle = make_oracle(request, expected)
+    reference = Reference(unit, program, Judge(program, oracle, journal))
+    if request.oracle.kind != "reference":
+        require_good(reference)
+    return reference, oracle

@@ -1,0 +1,39 @@
+"""The commands that make both sides of the edge by hand, without mccprobe."""
+
+from __future__ import annotations
+
+from mccprobe.bisect_run.request import BisectRequest
+from mccprobe.compilation.unit import UNLIMITED, Unit
+
+
+def reproduce_commands(
+    request: BisectRequest, unit: Unit, limit: int | None, total: int, side: str
+) -> tuple[tuple[str, ...], ...]:
+    """Compile, link and run one side. Driver commands: the limit then reaches the host compile of an
+    offload build as well, which mccprobe itself leaves alone.
+    """
+    if limit is None:
+        return ()
+    number = limit if limit < total else UNLIMITED
+    stem = request.source.stem
+    compiled = f"{stem}.{side}.o"
+    program = f"./{stem}.{side}"
+    rest_args = request.reference_args if request.reference_args is not None else request.bad_args
+    commands = [
+        (
+            *unit.prefix, *request.toolchain.driver, *request.bad_args,
+            "-mllvm", f"-opt-bisect-limit={number}", "-c", str(request.source), "-o", compiled,
+        )
+    ]  # fmt: skip
+    inputs = []
+    for index, name in enumerate(request.inputs):
+        if name.endswith((".o", ".a", ".so")):
+            inputs.append(name)
+            continue
+        output = f"{stem}.rest-{index}.o"
+        commands.append((*request.toolchain.driver, *rest_args, "-c", name, "-o", output))
+        inputs.append(output)
+    commands.append(
+        (*request.toolchain.driver, *request.bad_args, compiled, *inputs, *request.link_args, "-o", program)
+    )
+    return tuple(commands)

@@ -1,0 +1,98 @@
+"""What a bisection was asked for, with everything resolved: no option is interpreted below this record."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from mccprobe.errors import InputError
+from mccprobe.search.procedure import Settings
+from mccprobe.toolchain.base import Toolchain
+
+
+@dataclass(frozen=True)
+class OracleChoice:
+    """How programs are judged.
+
+    kind: "reference" (same output as the reference build), "command", "kernel".
+    run_args: arguments of the program for "reference".
+    """
+
+    kind: str
+    command: tuple[str, ...] = ()
+    run_args: tuple[str, ...] = ()
+    case: str = ""
+    seed: int = 1
+    timeout_s: float = 60.0
+    bad_if_timeout: bool = False
+    bad_if_crash: bool = False
+
+
+@dataclass(frozen=True)
+class BisectRequest:
+    """One bisection.
+
+    args: compile options of the bad build without the flags; flags: driver argv of each flag.
+    inputs: further sources, objects, libraries (in the user's order); link_args: what only links.
+    reference_args: compile options of the reference build, None when there is no reference.
+    only_flags_differ: the reference is the bad build less the flags.
+    """
+
+    toolchain: Toolchain
+    source: Path
+    args: tuple[str, ...]
+    flags: tuple[tuple[str, ...], ...]
+    flag_names: tuple[str, ...]
+    inputs: tuple[str, ...]
+    link_args: tuple[str, ...]
+    reference_args: tuple[str, ...] | None
+    reference_link_args: tuple[str, ...]
+    only_flags_differ: bool
+    oracle: OracleChoice
+    settings: Settings
+    compile_timeout_s: float = 300.0
+    arch: str = ""
+    fixed_addresses: bool = True
+    notes: tuple[str, ...] = ()
+    extra: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def bad_args(self) -> tuple[str, ...]:
+        """Compile options of the bad build."""
+        return (*self.args, *(argument for flag in self.flags for argument in flag))
+
+    def describe(self) -> dict[str, Any]:
+        """Everything that must be equal for a run to be resumed (seconds and counts do not matter)."""
+        identity = self.toolchain.identify()
+        return {
+            "toolchain": self.toolchain.name,
+            "compiler": str(identity.path),
+            "version": identity.version,
+            "fingerprint": identity.fingerprint,
+            "source": str(self.source.absolute()),
+            "source_sha256": digest_of(self.source),
+            "args": list(self.args),
+            "flags": [list(flag) for flag in self.flags],
+            "inputs": list(self.inputs),
+            "link_args": list(self.link_args),
+            "reference_args": None if self.reference_args is None else list(self.reference_args),
+            "oracle": [self.oracle.kind, list(self.oracle.command), list(self.oracle.run_args), self.oracle.case,
+                       self.oracle.seed],
+        }  # fmt: skip
+
+
+def digest_of(path: Path) -> str:
+    """SHA-256 of a source. Raises InputError when it cannot be read."""
+    try:
+        return hashlib.sha256(path.read_bytes()).hexdigest()
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror or error}", hint="name a source file that can be read") from error
+
+
+def changed_keys(old: dict[str, Any], new: dict[str, Any]) -> Sequence[str]:
+    """Names of what differs between a recorded request and this one."""
+    return [key for key in new if json.dumps(old.get(key)) != json.dumps(new[key])]

@@ -1,0 +1,275 @@
+"""One bisection from request to report."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from mccprobe.bisect_run.confirm import Judgement, identify, invalid_before, judge_edge
+from mccprobe.bisect_run.determinism import Determinism, check_command, check_side
+from mccprobe.bisect_run.reference import Reference, reference_with
+from mccprobe.bisect_run.request import BisectRequest
+from mccprobe.bisect_run.reproduce import reproduce_commands
+from mccprobe.bisect_run.table import truth_table
+from mccprobe.bisect_run.target import Judge, PassAxis
+from mccprobe.compilation.executor import Executor
+from mccprobe.compilation.journal import Journal
+from mccprobe.compilation.ledger import Ledger
+from mccprobe.compilation.program import Program, build_rest
+from mccprobe.compilation.store import RunDirectory
+from mccprobe.compilation.unit import UNLIMITED, Unit
+from mccprobe.errors import BudgetSpent, OracleUnusable, ToolchainError
+from mccprobe.oracle.checks import Oracle
+from mccprobe.oracle.verdict import Verdict
+from mccprobe.passes.table import PassTable, load_pass_table
+from mccprobe.report.record import BisectReport, Culprit, EdgeRecord, Status
+from mccprobe.search.procedure import SearchResult, bisect
+from mccprobe.search.procedure import Status as SearchStatus
+from mccprobe.search.trial import Trial
+from mccprobe.toolchain.locate import fixed_addresses_prefix
+
+
+@dataclass
+class Progress:
+    """Where a bisection tells what it does. Every hook may be left out."""
+
+    stage: Callable[[str], None] = lambda text: None
+    trial: Callable[[Trial], None] = lambda trial: None
+
+
+@dataclass
+class _State:
+    """What is known so far; turned into the report at the end."""
+
+    request: BisectRequest
+    run: RunDirectory
+    journal: Journal
+    ledger: Ledger
+    started: float
+    table: PassTable
+    notes: list[str] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+
+
+def run_bisection(
+    request: BisectRequest, run: RunDirectory, journal: Journal, executor: Executor, progress: Progress
+) -> BisectReport:
+    """Do the whole bisection. Raises MccprobeError for what the user must mend."""
+    state = _State(request, run, journal, Ledger(run, journal, executor), time.monotonic(), load_pass_table())
+    state.notes += request.notes
+    prefix = fixed_addresses_prefix() if request.fixed_addresses else ()
+    if not prefix:
+        state.warnings.append(
+            "address-space randomisation is not fixed here (setarch -R does not work or was switched off): a compiler "
+            "that orders by pointer can give other objects from compile to compile"
+        )
+    progress.stage("compiling the bad build and the reference")
+    unit = Unit(
+        request.toolchain, state.ledger, request.source, request.bad_args,
+        tag="bad", timeout_s=request.compile_timeout_s, prefix=prefix,
+    )  # fmt: skip
+    unit.prepare()
+    reference, oracle = reference_with(request, state.ledger, journal, prefix)
+    rest_args = request.reference_args if request.reference_args is not None else request.bad_args
+    inputs = build_rest(request.toolchain, run, request.inputs, rest_args, timeout_s=request.compile_timeout_s)
+    program = Program(unit, inputs, (*request.bad_args, *request.link_args), timeout_s=request.compile_timeout_s)
+    judge = Judge(program, oracle, journal)
+    if len(unit.jobs) > 1:
+        choose_architecture(state, unit, judge)
+    first = state.ledger.compile(unit.job(UNLIMITED))
+    if first.object is None:
+        raise ToolchainError(
+            f"{request.source}: with -opt-bisect-limit=-1 the compiler gives no object ({first.reason})",
+            detail=first.diagnostics,
+            hint="does this compiler know -mllvm -opt-bisect-limit?",
+        )
+    if first.log.total == 0:
+        raise ToolchainError(
+            f"{request.toolchain.driver[0]} prints no BISECT lines for -opt-bisect-limit=-1",
+            hint="this compiler cannot count pass executions, or a compile cache answers in its place",
+        )
+    if first.object != unit.base[unit.active]:
+        state.warnings.append("with -opt-bisect-limit=-1 the object differs from the plain build's object")
+    progress.stage("compiling one command line several times")
+    determinism = check_command(unit, seconds=direct_seconds(unit))
+    known = {}
+    if reference is not None and same_link(program, reference.program):
+        known[reference.object] = Verdict.GOOD
+    axis = PassAxis(unit, judge, first.log.total)
+    progress.stage(f"searching {first.log.total} pass executions")
+    settings = replace(request.settings, width=executor.width)
+    result = bisect(axis, settings, known=known, on_trial=progress.trial)
+    return _report(state, unit, axis, judge, oracle, reference, determinism, result, progress)
+
+
+def direct_seconds(unit: Unit) -> float:
+    """What the direct compile took."""
+    return unit.ledger.compile(unit.job(from_source=True, label="")).seconds
+
+
+def same_link(one: Program, other: Program) -> bool:
+    """True when both programs differ in nothing but the bisected object."""
+    left = one.job.substitute({one.placeholder: "OBJECT", one.recorded_output: "PROGRAM"}).argv
+    right = other.job.substitute({other.placeholder: "OBJECT", other.recorded_output: "PROGRAM"}).argv
+    return left == right
+
+
+def choose_architecture(state: _State, unit: Unit, judge: Judge) -> None:
+    """Of several device architectures, bisect the one that the device runs: its object decides the verdict."""
+    wanted = state.request.arch
+    names = [job.arch for job in unit.jobs]
+    if wanted:
+        if wanted not in names:
+            raise ToolchainError(f"no device compile for --arch {wanted}", hint="compiled for: " + ", ".join(names))
+        unit.active = names.index(wanted)
+        return
+    for index in range(len(unit.jobs)):
+        outcome = state.ledger.compile(unit.job(0, index=index, label=f"{unit.tag} {names[index]} limit 0"))
+        unit.active = index
+        if outcome.object is not None and judge.run(outcome.object).verdict is Verdict.GOOD:
+            state.notes.append(f"bisecting the compile for {names[index]}: at limit 0 it alone turns the program GOOD")
+            return
+    unit.active = 0
+    state.notes.append(
+        f"no single architecture of {', '.join(names)} turns the program GOOD at limit 0; bisecting {names[0]} "
+        "(choose with --arch)"
+    )
+
+
+_STATUS = {
+    SearchStatus.WRONG_AT_ZERO: Status.WRONG_AT_ZERO,
+    SearchStatus.NO_DIFFERENCE: Status.NO_DIFFERENCE,
+    SearchStatus.UNDECIDED: Status.UNDECIDED,
+}
+
+
+def _report(
+    state: _State, unit: Unit, axis: PassAxis, judge: Judge, oracle: Oracle, reference: Reference | None,
+    determinism: Determinism, result: SearchResult, progress: Progress,
+) -> BisectReport:  # fmt: skip
+    request = state.request
+    if result.status is SearchStatus.BUDGET:
+        raise BudgetSpent(
+            "the budget of oracle runs is spent before the answer is certain: " + "; ".join(result.notes),
+            hint="raise --max-runs; the journal keeps what was learnt (--resume)",
+        )
+    if result.status is SearchStatus.ORACLE_UNUSABLE and determinism.same:
+        raise OracleUnusable("; ".join(result.notes) or "the oracle cannot be used", hint=_oracle_hint(result))
+    judgement: Judgement | None = None
+    edge = result.status is SearchStatus.EDGE and result.good is not None and result.bad is not None
+    unstable = [] if determinism.same else [determinism]
+    if edge:
+        assert result.good is not None and result.bad is not None
+        progress.stage("confirming the pass")
+        judgement = judge_edge(
+            unit, axis, judge, result.good, result.bad, state.table,
+            refused=lambda option: _refused(request, state.run, option),
+            verify_reference=lambda: reference is not None and bool(_reference_invalid(reference)),
+        )  # fmt: skip
+        if determinism.same:
+            for limit in (result.good, result.bad):
+                key = axis.object_at(limit)
+                if isinstance(key, str) and limit < axis.total:
+                    again = check_side(unit, limit, key, seconds=direct_seconds(unit))
+                    if not again.same:
+                        unstable.append(again)
+    status = judgement.status if judgement else _STATUS.get(result.status, Status.UNDECIDED)
+    if unstable:
+        status = Status.NON_DETERMINISTIC
+        state.warnings += [f"the compiler is non-deterministic: {finding.describe()}" for finding in unstable]
+        state.warnings.append(
+            "the search ran with fixed addresses, which is one fixed draw of the compiler's choices"
+            if unit.prefix
+            else "addresses could not be fixed here, so no pass is named"
+        )
+    keep = judgement is not None and (not unstable or bool(unit.prefix))
+    confidence = result.confidence if edge else None
+    notes = [*state.notes, *unit.notes, *result.notes, *(judgement.notes if judgement else [])]
+    good, bad = _ends(axis, result)
+    return BisectReport(
+        status=status,
+        toolchain=request.toolchain.name,
+        compiler_path=str(request.toolchain.identify().path),
+        compiler_version=request.toolchain.identify().version,
+        simulated=request.toolchain.simulated,
+        source=str(request.source),
+        flags=request.flag_names,
+        culprit=judgement.culprit if judgement and keep else None,
+        confirmation=judgement.confirmation if judgement and keep else None,
+        edges=_edges(state, unit, axis, result, judgement) if keep else (),
+        monotone=result.monotone,
+        confidence=confidence if keep else None,
+        failure_rate=_rate(result),
+        good_end=result.good_end,
+        total=axis.total,
+        good_object=good,
+        bad_object=bad,
+        compiles=state.ledger.compiles,
+        runs=judge.runs + (reference.judge.runs if reference else 0),
+        replayed=state.journal.replayed + judge.replayed,
+        objects=result.objects_tested,
+        verdicts=dict(judge.verdicts),
+        table=truth_table(request, state.ledger, unit, axis, judge, reference, result, judgement),
+        reproduce_good=reproduce_commands(request, unit, result.good, axis.total, "good") if keep else (),
+        reproduce_bad=reproduce_commands(request, unit, result.bad, axis.total, "bad") if keep else (),
+        oracle=" ".join(oracle.command("PROGRAM")),
+        good_output=judge.first[good].reason if good in judge.first else "",
+        bad_output=judge.first[bad].reason if bad in judge.first else "",
+        log_lines=judgement.log.around if judgement and keep else (),
+        notes=tuple(dict.fromkeys(notes)),
+        warnings=tuple(state.warnings),
+        run_directory=str(state.run.root),
+        seconds=time.monotonic() - state.started,
+    )
+
+
+def _oracle_hint(result: SearchResult) -> str:
+    if any("timeout" in note for note in result.notes):
+        return "raise --timeout, or count a program that never ends as wrong with --bad-if timeout"
+    return "the check must pass every time on the good side and be able to fail; `cmd || echo FAIL` always exits 0"
+
+
+def _refused(request: BisectRequest, run: RunDirectory, option: str) -> str:
+    with run.scratch("probe") as scratch:
+        return request.toolchain.refusal(("-mllvm", option), scratch)
+
+
+def _reference_invalid(reference: Reference) -> str:
+    return invalid_before(reference.unit, UNLIMITED)
+
+
+def _ends(axis: PassAxis, result: SearchResult) -> tuple[str | None, str | None]:
+    """Hashes of the objects on both sides of the edge, else of both ends."""
+    found = []
+    for limit in (result.good if result.good is not None else 0, result.bad if result.bad is not None else axis.total):
+        key = axis.object_at(limit)
+        found.append(key if isinstance(key, str) else None)
+    return found[0], found[1]
+
+
+def _rate(result: SearchResult) -> tuple[float, float, float] | None:
+    rate = result.failure_rate
+    return (rate.low, rate.estimate, rate.high) if rate is not None else None
+
+
+def _edges(
+    state: _State, unit: Unit, axis: PassAxis, result: SearchResult, judgement: Judgement | None
+) -> tuple[EdgeRecord, ...]:
+    records = []
+    for edge in result.edges:
+        culprit: Culprit
+        if judgement and judgement.culprit.execution == edge.execution:
+            culprit = judgement.culprit
+        else:
+            culprit, _, _ = identify(unit, edge.execution, axis.total, state.table)
+        records.append(
+            EdgeRecord(
+                edge.execution, edge.from_verdict.value, edge.to_verdict.value,
+                culprit.title, culprit.function, edge.unresolved,
+            )  # fmt: skip
+        )
+    return tuple(records)
+
+

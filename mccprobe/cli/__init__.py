@@ -1,0 +1,147 @@
+"""Command line. Each command: parse, build one record, call one library function, render.
+
+The one place where errors become text and exit codes. click runs with standalone_mode off: in its
+own mode Ctrl-C would be exit 1 and the journal could not be mentioned. Commands are imported when
+they are called, so that `--version` and `--help` stay fast.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import signal
+import sys
+import traceback
+from collections.abc import Sequence
+from types import FrameType
+from typing import Any
+
+import click
+
+from mccprobe import __version__
+from mccprobe.console import Console, visible
+from mccprobe.errors import ExitCode, MccprobeError, describe_exit_codes
+
+COMMANDS = {
+    "bisect": ("mccprobe.cli.bisect_cmd", "bisect", "find the pass execution that makes a program wrong"),
+    "toolchains": ("mccprobe.cli.toolchains_cmd", "toolchains", "list compilers: what was found, what each can do"),
+}
+
+
+class LazyGroup(click.Group):
+    """A group that imports a command's module only when the command is used."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted([*COMMANDS, *super().list_commands(ctx)])
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name in COMMANDS:
+            module, attribute, _ = COMMANDS[cmd_name]
+            command: click.Command = getattr(importlib.import_module(module), attribute)
+            return command
+        return super().get_command(ctx, cmd_name)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        rows = [(name, text) for name, (_, _, text) in sorted(COMMANDS.items())]
+        rows.append(("help", "explain exit codes"))
+        with formatter.section("Commands"):
+            formatter.write_dl(rows)
+
+
+@click.group(
+    cls=LazyGroup,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog="Example: mccprobe bisect --flag internal-regs-ra",
+)
+@click.version_option(__version__, prog_name="mccprobe", message="%(prog)s %(version)s")
+@click.option("--debug", is_flag=True, help="show a traceback for an error")
+@click.option("-q", "--quiet", is_flag=True, help="no progress on standard error")
+@click.option("--color", type=click.Choice(["auto", "always", "never"]), default="auto", help="colour of the result")
+@click.pass_context
+def root(ctx: click.Context, debug: bool, quiet: bool, color: str) -> None:
+    """Find the compiler pass behind a kernel that a flag makes wrong."""
+    ctx.obj = Console(quiet=quiet, color=color)
+    ctx.meta["debug"] = debug
+
+
+@root.command("help")
+@click.argument("topic", type=click.Choice(["exit-codes"]))
+@click.pass_obj
+def help_topic(console: Console, topic: str) -> None:
+    """Explain exit codes."""
+    console.result(describe_exit_codes())
+
+
+def error_document(error: MccprobeError) -> dict[str, Any]:
+    """What --json prints for a failure."""
+    return {
+        "schema_version": 1, "tool_version": __version__, "status": "error", "code": error.code,
+        "message": error.message, "hint": error.hint, "exit_code": int(error.exit_code),
+    }  # fmt: skip
+
+
+def _show(error: MccprobeError, argv: Sequence[str]) -> int:
+    console = Console()
+    if "--json" in _own_arguments(argv):
+        console.document(error_document(error))
+    console.always(f"error: {error.message}")
+    if error.detail:
+        for line in error.detail.splitlines()[-40:]:
+            console.always(f"  {line}")
+    if error.hint:
+        console.always(f"  hint: {error.hint}")
+    return int(error.exit_code)
+
+
+def _own_arguments(argv: Sequence[str]) -> Sequence[str]:
+    return argv[: list(argv).index("--")] if "--" in argv else argv
+
+
+def _terminate(number: int, frame: FrameType | None) -> None:
+    raise KeyboardInterrupt
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line and return its exit code. Never lets an exception through."""
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    signal.signal(signal.SIGTERM, _terminate)
+    debug = "--debug" in _own_arguments(arguments)
+    try:
+        code = root.main(args=arguments, prog_name="mccprobe", standalone_mode=False)
+        return code if isinstance(code, int) else 0
+    except MccprobeError as error:
+        if debug:
+            traceback.print_exc()
+        return _show(error, arguments)
+    except click.exceptions.Exit as error:
+        return error.exit_code
+    except click.ClickException as error:
+        from mccprobe.errors import UsageError
+
+        hint = ""
+        if isinstance(error, click.UsageError) and error.ctx is not None:
+            hint = f"see {error.ctx.command_path} --help"
+        return _show(UsageError(error.format_message(), hint=hint), arguments)
+    except (KeyboardInterrupt, click.Abort):
+        Console().always("interrupted")
+        return int(ExitCode.INTERRUPTED)
+    except BrokenPipeError:
+        # the reader went away; Python would complain once more when it flushes at exit
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return int(ExitCode.DONE)
+    except Exception as error:
+        return _bug(error, debug)
+
+
+def _bug(error: Exception, debug: bool) -> int:
+    import tempfile
+
+    text = traceback.format_exc()
+    if debug:
+        sys.stderr.write(text)
+    with tempfile.NamedTemporaryFile("w", prefix="mccprobe-bug-", suffix=".txt", delete=False) as file:
+        file.write(f"mccprobe {__version__}\n{sys.argv}\n{text}")
+    console = Console()
+    console.always(f"error: a bug in mccprobe: {type(error).__name__}: {visible(str(error))}")
+    console.always(f"  hint: please report it and attach {file.name}; --debug shows the traceback")
+    return int(ExitCode.BUG)

@@ -1,0 +1,131 @@
+"""The run directory: where everything of one run lies.
+
+    <run>/
+      run.json          what was asked: options, compiler, source hash (read by --resume)
+      journal.jsonl     one line a trial (see journal.py)
+      unit/             recorded jobs, pre-optimisation bitcode, host half
+      objects/<sha>     every distinct object, by its SHA-256
+      programs/<sha>    the program linked from that object
+      trials/<id>/      scratch of one trial; gone when the trial ends
+      result.json       what --json prints
+      report.txt        what the terminal shows
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import hashlib
+import itertools
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from mccprobe.errors import RunDirectoryUnusable
+
+_HASH_CHUNK_BYTES = 1 << 20
+
+
+def file_digest(path: Path) -> str:
+    """SHA-256 of a file, in hex."""
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        while chunk := file.read(_HASH_CHUNK_BYTES):
+            digest.update(chunk)
+    return digest.hexdigest()
+
+
+@contextlib.contextmanager
+def disk_errors(what: Path) -> Iterator[None]:
+    """Turn what the file system says into one clear error."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOTDIR):
+            raise
+        text = {errno.ENOSPC: "the disk is full", errno.EDQUOT: "the disk quota is used up"}.get(
+            error.errno, os.strerror(error.errno)
+        )
+        raise RunDirectoryUnusable(
+            f"{what}: cannot be written: {text}", hint="free space or choose another place with -o DIR"
+        ) from error
+
+
+class RunDirectory:
+    """One run's files. All writes are atomic: a temporary name in the same folder, then a rename."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root.absolute()
+        with disk_errors(root):
+            for name in ("unit", "objects", "programs", "trials"):
+                (self.root / name).mkdir(parents=True, exist_ok=True)
+        self._counter = itertools.count(1)
+
+    @property
+    def journal(self) -> Path:
+        return self.root / "journal.jsonl"
+
+    @property
+    def unit(self) -> Path:
+        return self.root / "unit"
+
+    @property
+    def objects(self) -> Path:
+        return self.root / "objects"
+
+    @property
+    def programs(self) -> Path:
+        return self.root / "programs"
+
+    def object_path(self, digest: str) -> Path:
+        """Where the object with this hash lies."""
+        return self.objects / digest
+
+    @contextlib.contextmanager
+    def scratch(self, name: str) -> Iterator[Path]:
+        """A folder for one trial, removed at its end."""
+        with disk_errors(self.root):
+            path = Path(tempfile.mkdtemp(prefix=f"{name}-", dir=self.root / "trials"))
+        try:
+            yield path
+        finally:
+            shutil.rmtree(path, ignore_errors=True)
+
+    def write_text(self, name: str, text: str) -> Path:
+        """Write a small file of the run, atomically."""
+        path = self.root / name
+        temporary = path.with_name(f".{path.name}.{os.getpid()}")
+        with disk_errors(path):
+            temporary.write_text(text, encoding="utf-8")
+            temporary.replace(path)
+        return path
+
+    def clear_trials(self) -> None:
+        """Remove scratch folders that a killed run left."""
+        for path in (self.root / "trials").iterdir():
+            shutil.rmtree(path, ignore_errors=True)
+
+
+def keep_object(path: Path, objects: Path) -> str:
+    """Move a finished file into the store under its hash; returns the hash."""
+    digest = file_digest(path)
+    target = objects / digest
+    if target.exists():
+        path.unlink()
+    else:
+        path.replace(target)
+    return digest
+
+
+def new_run_root(base: Path, stem: str, clock: str) -> Path:
+    """A fresh directory below `base`, named for the source and the time of day."""
+    with disk_errors(base):
+        base.mkdir(parents=True, exist_ok=True)
+        for suffix in itertools.chain([""], (f"-{n}" for n in itertools.count(2))):
+            path = base / f"{stem}-{clock}{suffix}"
+            with contextlib.suppress(FileExistsError):
+                path.mkdir()
+                return path
+    raise AssertionError("unreachable")

@@ -1,0 +1,186 @@
+"""Every error that a user can meet, with its exit code, and the one table of exit codes.
+
+Message pattern: what failed, on what, what was expected or got; `hint` says what to do. Data
+stays in fields, text is made in `message`. `cli` is the only place that prints them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+
+
+class ExitCode(IntEnum):
+    """Exit codes of the command line; printed by `mccprobe help exit-codes`."""
+
+    DONE = 0
+    ANSWER_IS_NO = 1
+    USAGE = 2
+    TOOLCHAIN = 3
+    INPUT = 4
+    ORACLE = 5
+    BUDGET = 6
+    BUG = 70
+    INTERRUPTED = 130
+
+
+EXIT_CODE_MEANINGS: dict[ExitCode, str] = {
+    ExitCode.DONE: "done: found, or exposed with its caveat",
+    ExitCode.ANSWER_IS_NO: "done, and the answer is no: wrong already at limit 0, no difference, or undecided",
+    ExitCode.USAGE: "usage: an option, a flag name or a combination that makes no sense",
+    ExitCode.TOOLCHAIN: "a compiler or tool is missing or unusable",
+    ExitCode.INPUT: "an input cannot be read, decoded or compiled",
+    ExitCode.ORACLE: "the oracle is unusable: cannot run, cannot fail, flaky beyond the budget, "
+    "or the compiler itself is non-deterministic and no culprit holds",
+    ExitCode.BUDGET: "stopped by a budget; the partial result is written",
+    ExitCode.BUG: "a bug in mccprobe",
+    ExitCode.INTERRUPTED: "interrupted; the run can be resumed",
+}
+
+
+class MccprobeError(Exception):
+    """Base of all user-facing errors."""
+
+    exit_code: ExitCode = ExitCode.BUG
+    code: str = "error"
+
+    def __init__(self, message: str, *, hint: str = "", detail: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+        self.detail = detail
+
+    def __str__(self) -> str:
+        return self.message
+
+
+class UsageError(MccprobeError):
+    """Raised when options contradict each other or a value cannot be understood."""
+
+    exit_code = ExitCode.USAGE
+    code = "usage"
+
+
+class UnknownFlag(UsageError):
+    """Raised when a flag name is in no catalogue, or the compiler refuses it."""
+
+    code = "unknown-flag"
+
+    def __init__(self, name: str, nearest: Sequence[str] = (), *, reason: str = "", hint: str = "") -> None:
+        self.name = name
+        self.nearest = tuple(nearest)
+        text = reason or f"unknown flag: {name}"
+        if not hint:
+            hint = (
+                "nearest names: " + ", ".join(self.nearest)
+                if self.nearest
+                else "a name with a leading dash is passed to the compiler as it stands"
+            )
+        super().__init__(text, hint=hint)
+
+
+class AmbiguousFlag(UsageError):
+    """Raised when a short flag name fits several catalogue entries."""
+
+    code = "ambiguous-flag"
+
+    def __init__(self, name: str, candidates: Sequence[str]) -> None:
+        self.name = name
+        self.candidates = tuple(candidates)
+        super().__init__(
+            f"flag name {name} fits {len(self.candidates)} catalogue entries",
+            hint="write one of: " + ", ".join(self.candidates),
+        )
+
+
+class ToolchainError(MccprobeError):
+    """Raised when a compiler or one of its tools is missing or does not work."""
+
+    exit_code = ExitCode.TOOLCHAIN
+    code = "toolchain"
+
+
+class CompilerNotFound(ToolchainError):
+    """Raised when no compiler was found where it was looked for."""
+
+    code = "compiler-not-found"
+
+    def __init__(self, name: str, looked: Sequence[str], *, hint: str) -> None:
+        self.name = name
+        self.looked = tuple(looked)
+        where = f" (looked at: {', '.join(self.looked)})" if self.looked else ""
+        super().__init__(f"no {name} found{where}", hint=hint)
+
+
+class StaleCompileCache(ToolchainError):
+    """Raised when the compiler answers from a cache of its own that cannot be isolated."""
+
+    code = "stale-cache"
+
+
+class InputError(MccprobeError):
+    """Raised when a file cannot be read, decoded or compiled."""
+
+    exit_code = ExitCode.INPUT
+    code = "input"
+
+
+class SourceDoesNotCompile(InputError):
+    """Raised when the untouched command line does not compile; `detail` is the compiler's own message."""
+
+    code = "does-not-compile"
+
+
+class BadDataFile(InputError):
+    """Raised when a TOML/JSON file does not follow its schema; the key path is in the message."""
+
+    code = "bad-data-file"
+
+
+class JournalUnreadable(InputError):
+    """Raised when a run directory to resume has no readable journal."""
+
+    code = "journal-unreadable"
+
+
+class RunDirectoryUnusable(InputError):
+    """Raised when the run directory cannot be made, is in use, or the disk is full."""
+
+    code = "run-directory"
+
+
+class OracleUnusable(MccprobeError):
+    """Raised when the check cannot tell right from wrong."""
+
+    exit_code = ExitCode.ORACLE
+    code = "oracle-unusable"
+
+
+class BudgetSpent(MccprobeError):
+    """Raised when a stated budget is used up."""
+
+    exit_code = ExitCode.BUDGET
+    code = "budget"
+
+
+class Interrupted(MccprobeError):
+    """Raised on Ctrl-C or SIGTERM; the journal is complete up to the trial in flight."""
+
+    exit_code = ExitCode.INTERRUPTED
+    code = "interrupted"
+
+
+@dataclass(frozen=True)
+class ErrorDocument:
+    """What `--json` prints on failure."""
+
+    code: str
+    message: str
+    hint: str
+    exit_code: int
+
+
+def describe_exit_codes() -> str:
+    """The exit-code table as text, one line a code."""
+    return "\n".join(f"{int(code):>4}  {EXIT_CODE_MEANINGS[code]}" for code in ExitCode)

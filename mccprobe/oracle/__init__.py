@@ -1,0 +1,1 @@
+"""What a trial's program run says: GOOD, BAD or UNRESOLVED, and who decides it."""

@@ -1,0 +1,223 @@
+"""Oracles: what decides GOOD, BAD or UNRESOLVED from one run of one program.
+
+Every oracle runs the program in a folder of its own with a time limit. A time limit, a missing
+program or exit 125 is UNRESOLVED: a program that cannot be judged is not thereby wrong.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import os
+import signal
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+from mccprobe.errors import OracleUnusable
+from mccprobe.oracle.verdict import Outcome, Verdict
+from mccprobe.process import RunResult, RunSpec, run
+
+SKIP_STATUS = 125  # git bisect: "this revision cannot be tested"
+CANNOT_EXECUTE = (126, 127)  # a shell's "not executable" and "not found"
+_SHOWN_CHARACTERS = 60
+
+
+class Oracle(Protocol):
+    """Judges programs. id: changes when the question changes, so that journals do not mix."""
+
+    id: str
+
+    def judge(self, program: Path, scratch: Path) -> Outcome:
+        """Run the program once. Raises OracleUnusable when the check itself does not work."""
+
+    def command(self, program: str) -> list[str]:
+        """The argv that judges `program`, to show to people."""
+
+
+def _environment(scratch: Path) -> dict[str, str]:
+    return {**os.environ, "TMPDIR": str(scratch)}
+
+
+def _identity(*parts: object) -> str:
+    return hashlib.sha256(json.dumps(parts, default=str).encode()).hexdigest()[:12]
+
+
+def _shown(data: bytes) -> str:
+    text = data.decode("utf-8", "backslashreplace").strip().replace("\n", " / ")
+    return text if len(text) <= _SHOWN_CHARACTERS else text[: _SHOWN_CHARACTERS - 3] + "..."
+
+
+def _ended_without_answer(result: RunResult, *, bad_if_timeout: bool) -> Outcome | None:
+    if result.returncode is None:
+        return Outcome(Verdict.UNRESOLVED, result.describe())
+    if result.timed_out:
+        return Outcome(Verdict.BAD if bad_if_timeout else Verdict.UNRESOLVED, result.describe())
+    if result.returncode == SKIP_STATUS:
+        lines = result.stderr_text.strip().splitlines()
+        told = next((line for line in lines if "TRAP" in line), lines[-1] if lines else "")
+        return Outcome(Verdict.UNRESOLVED, f"invalid program: {told}" if told else "exit 125 (cannot tell)")
+    return None
+
+
+@dataclass(frozen=True)
+class Expected:
+    """What the reference build printed and how it ended."""
+
+    stdout: bytes
+    returncode: int
+
+    def describe(self) -> str:
+        ended = f"exit {self.returncode}" if self.returncode >= 0 else f"signal {-self.returncode}"
+        return f"{_shown(self.stdout)!r}, {ended}"
+
+
+@dataclass
+class ReferenceOracle:
+    """Same standard output and exit status as the reference build: GOOD; different: BAD.
+
+    A program that dies by a signal where the reference does not is BAD: that is a difference too.
+    """
+
+    expected: Expected
+    args: Sequence[str] = ()
+    timeout_s: float = 60.0
+    bad_if_timeout: bool = False
+    id: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.id = _identity(
+            "reference", self.expected.stdout.hex(), self.expected.returncode, list(self.args), self.bad_if_timeout
+        )
+
+    def command(self, program: str) -> list[str]:
+        return [program, *self.args]
+
+    def judge(self, program: Path, scratch: Path) -> Outcome:
+        result = observe(program, self.args, scratch, self.timeout_s)
+        early = _ended_without_answer(result, bad_if_timeout=self.bad_if_timeout)
+        if early is not None and (result.timed_out or result.returncode != self.expected.returncode):
+            return early
+        if result.stdout_bytes > len(result.stdout):
+            return Outcome(Verdict.UNRESOLVED, f"printed {result.stdout_bytes} bytes, too many to compare")
+        if (result.stdout, result.returncode) == (self.expected.stdout, self.expected.returncode):
+            return Outcome(Verdict.GOOD, "as the reference")
+        if result.stdout != self.expected.stdout and result.returncode == self.expected.returncode:
+            return Outcome(Verdict.BAD, f"prints {_shown(result.stdout)!r}")
+        return Outcome(Verdict.BAD, f"{result.describe()}, prints {_shown(result.stdout)!r}")
+
+
+def observe(program: Path, args: Sequence[str], scratch: Path, timeout_s: float) -> RunResult:
+    """Run a program for its output."""
+    return run(RunSpec([str(program), *args], cwd=scratch, env=_environment(scratch), timeout_s=timeout_s))
+
+
+@dataclass
+class CommandOracle:
+    """The user's own check, with git bisect's exit codes: 0 good, 125 skip, 1 to 124 bad.
+
+    `{exe}` in an argument stands for the program; without it the program is the last argument.
+    126 and 127 mean that the check cannot be run; 128 and more, or a signal, that it broke.
+    """
+
+    argv: Sequence[str]
+    timeout_s: float = 60.0
+    bad_if_timeout: bool = False
+    bad_if_crash: bool = False
+    cwd: Path | None = None
+    id: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.id = _identity("command", list(self.argv), self.bad_if_timeout, self.bad_if_crash)
+
+    def command(self, program: str) -> list[str]:
+        if any("{exe}" in argument for argument in self.argv):
+            return [argument.replace("{exe}", program) for argument in self.argv]
+        return [*self.argv, program]
+
+    def judge(self, program: Path, scratch: Path) -> Outcome:
+        argv = self.command(str(program))
+        result = run(RunSpec(argv, cwd=self.cwd, env=_environment(scratch), timeout_s=self.timeout_s))
+        if result.returncode is None or result.returncode in CANNOT_EXECUTE:
+            raise OracleUnusable(
+                f"the oracle cannot be executed: {result.describe()}",
+                detail=result.stderr_text.strip()[-2000:],
+                hint="ran: " + " ".join(argv),
+            )
+        early = _ended_without_answer(result, bad_if_timeout=self.bad_if_timeout)
+        if early is not None:
+            return early
+        if result.returncode == 0:
+            return Outcome(Verdict.GOOD, "exit 0")
+        if 0 < result.returncode < SKIP_STATUS:
+            return Outcome(Verdict.BAD, f"exit {result.returncode}")
+        if self.bad_if_crash:
+            return Outcome(Verdict.BAD, result.describe())
+        number = -result.returncode if result.returncode < 0 else result.returncode - 128
+        known = {int(s) for s in signal.Signals}
+        name = signal.Signals(number).name if number in known else str(number)
+        raise OracleUnusable(
+            f"the oracle itself broke: {result.describe()} ({name})",
+            detail=result.stderr_text.strip()[-2000:],
+            hint="0 is good, 1 to 124 bad, 125 cannot tell; --bad-if crash counts a broken check as bad",
+        )
+
+
+@dataclass
+class KernelOracle:
+    """A kernel's own host program (the contract of kernel.toml): exit 0 right, 1 wrong, 125 cannot tell.
+
+    It prints one JSON document; `max_err` in it is kept. A signal or another status is a wrong
+    program only if it is told so: it is UNRESOLVED here.
+    """
+
+    case: str
+    seed: int = 1
+    input: str = "random"
+    timeout_s: float = 120.0
+    bad_if_timeout: bool = False
+    bad_if_crash: bool = False
+    id: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.id = _identity("kernel", self.case, self.seed, self.input, self.bad_if_timeout, self.bad_if_crash)
+
+    def command(self, program: str) -> list[str]:
+        return [program, "--case", self.case, "--seed", str(self.seed), "--input", self.input, "--json"]
+
+    def judge(self, program: Path, scratch: Path) -> Outcome:
+        argv = self.command(str(program))
+        result = run(RunSpec(argv, cwd=scratch, env=_environment(scratch), timeout_s=self.timeout_s))
+        early = _ended_without_answer(result, bad_if_timeout=self.bad_if_timeout)
+        if early is not None:
+            return early
+        document = _json_document(result.stdout)
+        max_err = document.get("max_err") if document else None
+        max_err = float(max_err) if isinstance(max_err, int | float) and math.isfinite(max_err) else None
+        if result.returncode in (0, 1) and document is None:
+            return Outcome(Verdict.UNRESOLVED, f"{result.describe()} without the JSON document of the contract")
+        if result.returncode == 0:
+            return Outcome(Verdict.GOOD, self._numbers(document), max_err)
+        if result.returncode == 1:
+            return Outcome(Verdict.BAD, self._numbers(document), max_err)
+        if self.bad_if_crash and (result.returncode or 0) < 0:
+            return Outcome(Verdict.BAD, result.describe())
+        return Outcome(Verdict.UNRESOLVED, f"the host program ends with {result.describe()}")
+
+    @staticmethod
+    def _numbers(document: dict[str, object] | None) -> str:
+        if not document:
+            return ""
+        wrong, elements = document.get("mismatches"), document.get("elements")
+        error = document.get("max_err")
+        return f"{wrong}/{elements} wrong, max_err {'not finite' if error is None else error}"
+
+
+def _json_document(data: bytes) -> dict[str, object] | None:
+    try:
+        document = json.loads(data)
+    except ValueError:
+        return None
+    return document if isinstance(document, dict) else None

@@ -1,0 +1,1 @@
+"""Records of what was found, and pure functions from record to text, JSON and Markdown."""

@@ -1,0 +1,182 @@
+"""What one bisection says, as plain data. Schema: reports/bisect.schema.json."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from mccprobe.errors import ExitCode
+
+SCHEMA_VERSION = 1
+
+
+class Status(StrEnum):
+    """The answer in one word. FOUND needs a confirmation of the pass itself; EXPOSED has none."""
+
+    FOUND = "found"
+    EXPOSED = "exposed"
+    WRONG_AT_ZERO = "wrong-at-zero"
+    NON_DETERMINISTIC = "non-deterministic"
+    NO_DIFFERENCE = "no-difference"
+    UNDECIDED = "undecided"
+    ERROR = "error"
+
+
+@dataclass(frozen=True)
+class Culprit:
+    """The pass execution at which GOOD turns into BAD.
+
+    execution: its number in this build (numbers differ between builds); total: executions in all.
+    function: demangled; symbol: as in the object. function_from: "log", "inferred" or None.
+    """
+
+    title: str
+    argument: str | None
+    function: str | None
+    symbol: str | None
+    function_from: str | None
+    execution: int
+    total: int
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "pass": self.title, "pass_argument": self.argument, "function": self.function,
+            "function_symbol": self.symbol, "function_from": self.function_from,
+            "execution": self.execution, "total": self.total,
+        }  # fmt: skip
+
+
+@dataclass(frozen=True)
+class EdgeRecord:
+    """One change of verdict along the pass axis."""
+
+    execution: int
+    from_verdict: str
+    to_verdict: str
+    title: str | None
+    function: str | None
+    unresolved: tuple[int, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "execution": self.execution, "from": self.from_verdict, "to": self.to_verdict,
+            "pass": self.title, "function": self.function, "unresolved": list(self.unresolved),
+        }  # fmt: skip
+
+
+@dataclass(frozen=True)
+class TableCell:
+    """Flag on/off by pass on/off. verdict None: not run, and `how` says why."""
+
+    flag: str
+    pass_state: str
+    verdict: str | None
+    object: str | None
+    how: str
+    reason: str = ""
+    max_err: float | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "flag": self.flag, "pass": self.pass_state, "verdict": self.verdict, "object": self.object,
+            "how": self.how, "reason": self.reason, "max_err": self.max_err,
+        }  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Confirmation:
+    """Why the status is what it is: `kind` is "option", "ir-changed" or "none"."""
+
+    kind: str
+    text: str
+    option: str = ""
+
+
+@dataclass(frozen=True)
+class BisectReport:
+    """Everything that text, JSON and later issues show of one bisection."""
+
+    status: Status
+    toolchain: str
+    compiler_path: str
+    compiler_version: str
+    simulated: bool
+    source: str
+    flags: tuple[str, ...]
+    culprit: Culprit | None = None
+    confirmation: Confirmation | None = None
+    edges: tuple[EdgeRecord, ...] = ()
+    monotone: bool | None = None
+    confidence: float | None = None
+    failure_rate: tuple[float, float, float] | None = None
+    good_end: int | None = None
+    total: int | None = None
+    good_object: str | None = None
+    bad_object: str | None = None
+    compiles: int = 0
+    runs: int = 0
+    replayed: int = 0
+    objects: int = 0
+    seconds: float = 0.0
+    verdicts: dict[str, int] = field(default_factory=dict)
+    table: tuple[TableCell, ...] = ()
+    reproduce_good: tuple[tuple[str, ...], ...] = ()
+    reproduce_bad: tuple[tuple[str, ...], ...] = ()
+    oracle: str = ""
+    good_output: str = ""
+    bad_output: str = ""
+    log_lines: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+    run_directory: str = ""
+
+    @property
+    def exit_code(self) -> ExitCode:
+        """Exit code of the command line for this answer."""
+        if self.status in (Status.FOUND, Status.EXPOSED):
+            return ExitCode.DONE
+        if self.status is Status.NON_DETERMINISTIC:
+            return ExitCode.DONE if self.culprit else ExitCode.ORACLE
+        return ExitCode.ANSWER_IS_NO
+
+    def to_dict(self, tool_version: str) -> dict[str, Any]:
+        """The `--json` document."""
+        return {
+            "schema_version": SCHEMA_VERSION,
+            "tool_version": tool_version,
+            "status": self.status.value,
+            "toolchain": self.toolchain,
+            "compiler": {"path": self.compiler_path, "version": self.compiler_version},
+            "simulated": self.simulated,
+            "source": self.source,
+            "flags": list(self.flags),
+            "culprit": self.culprit.to_dict() if self.culprit else None,
+            "confirmation": (
+                {"kind": self.confirmation.kind, "text": self.confirmation.text, "option": self.confirmation.option}
+                if self.confirmation
+                else None
+            ),
+            "edges": [edge.to_dict() for edge in self.edges],
+            "monotone": self.monotone,
+            "confidence": self.confidence,
+            "failure_rate": (
+                dict(zip(("low", "estimate", "high"), self.failure_rate, strict=True)) if self.failure_rate else None
+            ),
+            "good_end": self.good_end,
+            "total": self.total,
+            "objects": {"good": self.good_object, "bad": self.bad_object, "distinct_tested": self.objects},
+            "trials": {"compiles": self.compiles, "runs": self.runs, "replayed": self.replayed},
+            "seconds": round(self.seconds, 3),
+            "verdicts": dict(self.verdicts),
+            "table": [cell.to_dict() for cell in self.table],
+            "reproduce": {
+                "good": [list(argv) for argv in self.reproduce_good],
+                "bad": [list(argv) for argv in self.reproduce_bad],
+            },
+            "oracle": {"text": self.oracle, "good": self.good_output, "bad": self.bad_output},
+            "log": list(self.log_lines),
+            "notes": list(self.notes),
+            "warnings": list(self.warnings),
+            "run_directory": self.run_directory,
+        }

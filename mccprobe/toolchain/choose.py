@@ -1,0 +1,60 @@
+"""Which toolchain a command uses, and why; a stand-in is never chosen silently for a user's kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from mccprobe.errors import CompilerNotFound, UsageError
+from mccprobe.toolchain.base import Toolchain
+from mccprobe.toolchain.clang import clang_toolchain
+from mccprobe.toolchain.mcc import MccPaths, find_mcc, mcc_toolchain
+from mccprobe.toolchain.sim import sim_toolchain
+
+NAMES = ("auto", "mcc", "sim", "clang")
+DEVICE_SUFFIXES = frozenset((".mu",))
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The toolchain and the sentence that tells the user about it ("" when it is what was asked for)."""
+
+    toolchain: Toolchain
+    told: str = ""
+
+
+def choose(
+    name: str, *, sources: Sequence[str], shipped: bool, compiler: str | None, mcc: MccPaths, cache: Path
+) -> Choice:  # fmt: skip
+    """Resolve `--toolchain`.
+
+    shipped: the source is one of the kernels that come with mccprobe.
+    Raises CompilerNotFound (exit 3) when the compiler is not there, UsageError for options that contradict.
+    """
+    device = any(Path(source).suffix in DEVICE_SUFFIXES for source in sources)
+    if compiler and name in ("mcc", "sim"):
+        raise UsageError(
+            f"--compiler does not go with --toolchain {name}", hint="name mcc with --mcc PATH; sim brings its own"
+        )
+    if name == "clang" or (name == "auto" and not device):
+        return Choice(clang_toolchain(compiler, sources))
+    if name == "sim":
+        return Choice(sim_toolchain(cache))
+    if name == "mcc":
+        return Choice(mcc_toolchain(mcc))
+    if compiler:
+        return Choice(clang_toolchain(compiler, sources))
+    found = find_mcc(mcc)
+    if found.path is not None:
+        return Choice(mcc_toolchain(mcc), f"using mcc: {found.path}")
+    if shipped:
+        return Choice(
+            sim_toolchain(cache),
+            "no mcc here: this shipped kernel runs on the stand-in `sim` (clang-14 with an emulated 128-lane warp)",
+        )
+    raise CompilerNotFound(
+        "mcc", found.looked,
+        hint="install the MUSA SDK or name it with --mcc PATH; to try your kernel on the stand-in, say so: "
+        "--toolchain sim",
+    )  # fmt: skip

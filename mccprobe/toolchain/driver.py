@@ -1,0 +1,91 @@
+"""What every clang-style driver shares: version, probing of flags, recording of jobs."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from mccprobe.errors import SourceDoesNotCompile, StaleCompileCache, ToolchainError
+from mccprobe.process import RunSpec, run
+from mccprobe.toolchain import locate
+from mccprobe.toolchain.base import Capabilities, Identity, Recording
+from mccprobe.toolchain.jobs import parse_jobs
+
+# Compile caches that answer for the compiler: switched off, or moved into the trial's own folder.
+_CACHE_OFF = {"CCACHE_DISABLE": "1", "SCCACHE_RECACHE": "1"}
+_CACHE_FOLDERS = ("MUSA_CACHE_PATH",)  # named in the article only; harmless where it means nothing
+
+
+class ClangDriver:
+    """A clang-style driver on the user's machine."""
+
+    name = "clang"
+    simulated = False
+
+    def __init__(self, driver: Sequence[str]) -> None:
+        self.driver = tuple(driver)
+        self._identity: Identity | None = None
+
+    def identify(self) -> Identity:
+        if self._identity is None:
+            self._identity = locate.identify(self.driver)
+        return self._identity
+
+    def capabilities(self) -> Capabilities:
+        return Capabilities(compile=True, run=True, bisect=True, resources=False, timing=False, bundle=False)
+
+    def environment(self, scratch: Path) -> dict[str, str]:
+        env = {**os.environ, "TMPDIR": str(scratch), "LC_ALL": "C", **_CACHE_OFF}
+        for name in _CACHE_FOLDERS:
+            env[name] = str(scratch / "compile-cache")
+        return env
+
+    def refusal(self, argv: Sequence[str], scratch: Path) -> str:
+        spec = RunSpec(
+            [*self.driver, *self._probe_arguments(), *argv, "-c", "-o", os.devnull, os.devnull],
+            env=self.environment(scratch),
+            timeout_s=locate.QUERY_TIMEOUT_S,
+        )
+        result = run(spec)
+        if result.ok:
+            # clang only warns about a driver option that it does not use; for a probe that is a no.
+            text = result.stderr_text
+            return text.strip() if "argument unused" in text or "unknown argument" in text else ""
+        return result.stderr_text.strip() or result.describe()
+
+    def _probe_arguments(self) -> tuple[str, ...]:
+        return ("-x", "c++")
+
+    def record(self, args: Sequence[str], scratch: Path) -> Recording:
+        env = self.environment(scratch)
+        command = (*self.driver, *args)
+        result = run(RunSpec([*self.driver, "-###", *args], env=env, timeout_s=locate.QUERY_TIMEOUT_S))
+        jobs = parse_jobs(result.stderr_text)
+        if not result.ok:
+            raise SourceDoesNotCompile(
+                f"{self.driver[0]} refuses the command line: {result.describe()}",
+                detail=_errors_only(result.stderr_text),
+                hint="run the command by hand: " + " ".join(command),
+            )
+        if not jobs:
+            raise ToolchainError(
+                f"{self.driver[0]} -### shows no jobs, so its compiles cannot be replayed",
+                detail=result.stderr_text[-2000:],
+                hint="is this a clang-style driver?",
+            )
+        return Recording(command, jobs, env)
+
+    def check_fresh(self, ran: int, limit: int, what: str) -> None:
+        if ran == limit:
+            return
+        raise StaleCompileCache(
+            f"{what}: asked for -opt-bisect-limit={limit}, but the compiler's log shows {ran} executions",
+            hint="a compile cache or a wrapper answers in the compiler's place; remove it "
+            "(for mcc: rm -r /tmp/mcc_cache, unset MUSA_CACHE_PATH) and run again",
+        )
+
+
+def _errors_only(text: str) -> str:
+    """Diagnostics without the job lines."""
+    return "\n".join(line for line in text.splitlines() if not line.startswith(' "'))[-4000:].strip()

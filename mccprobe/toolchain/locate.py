@@ -1,0 +1,102 @@
+"""Find compilers and LLVM tools by running them; nothing here guesses from a file's name."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import os
+import re
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+
+from mccprobe.errors import CompilerNotFound, ToolchainError
+from mccprobe.process import RunSpec, run
+from mccprobe.toolchain.base import Identity
+
+QUERY_TIMEOUT_S = 30.0
+_CLANG_VERSION = re.compile(r"clang version (\d+)\.")
+WRAPPER_MARK = b"mccprobe wrapper"  # first kilobyte of the generated wrapper holds this line
+DEFAULT_CLANG = ("clang-14", "clang")
+
+
+def which(name: str) -> Path | None:
+    """A program by path or through PATH."""
+    found = shutil.which(name)
+    return Path(found) if found else None
+
+
+def require_program(name: str, *, what: str, hint: str) -> Path:
+    """A program by path or through PATH. Raises CompilerNotFound."""
+    found = which(name)
+    if found is None:
+        raise CompilerNotFound(what, [name], hint=hint)
+    return found
+
+
+def is_our_wrapper(path: Path) -> bool:
+    """True for the wrapper that mccprobe itself generates: never take it for the compiler."""
+    try:
+        with path.open("rb") as file:
+            return WRAPPER_MARK in file.read(1024)
+    except OSError:
+        return False
+
+
+def identify(driver: Sequence[str]) -> Identity:
+    """Run `--version`. Raises ToolchainError when that does not work."""
+    path = require_program(
+        driver[0], what=f"compiler {driver[0]}", hint="name it with --compiler PATH, or install it"
+    )
+    result = run(RunSpec([str(path), *driver[1:], "--version"], timeout_s=QUERY_TIMEOUT_S))
+    text = result.stdout_text.strip()
+    if not result.ok or not text:
+        raise ToolchainError(
+            f"{path} --version does not work: {result.describe()}",
+            detail=result.stderr_text.strip(),
+            hint="check the installation of the compiler",
+        )
+    resolved = path.resolve()
+    found = _CLANG_VERSION.search(text)
+    stat = resolved.stat()
+    digest = hashlib.sha256(f"{resolved}\0{text}\0{stat.st_size}\0{stat.st_mtime_ns}".encode()).hexdigest()
+    return Identity(
+        path=path,
+        resolved=resolved,
+        version=text.splitlines()[0].strip(),
+        clang_major=int(found.group(1)) if found else None,
+        fingerprint=digest[:16],
+    )
+
+
+def find_llvm_tool(identity: Identity, name: str) -> Path | None:
+    """An LLVM tool of the compiler's own version: beside it, else `NAME-<major>` in PATH."""
+    beside = identity.resolved.parent / name
+    if beside.is_file() and os.access(beside, os.X_OK):
+        return beside
+    return which(f"{name}-{identity.clang_major}") if identity.clang_major else None
+
+
+@functools.cache
+def fixed_addresses_prefix() -> tuple[str, ...]:
+    """`setarch -R` where it works here (it may be forbidden in a container), else nothing.
+
+    With address-space randomisation a compiler that orders by pointer gives different objects for
+    one command line (llvm-project issue 66484).
+    """
+    if which("setarch") is None:
+        return ()
+    prefix = ("setarch", "-R")
+    return prefix if run(RunSpec([*prefix, "true"], timeout_s=QUERY_TIMEOUT_S)).ok else ()
+
+
+def demangle(name: str) -> str:
+    """A C++ name for people; the name itself where it is not mangled or no demangler is here."""
+    if not name.startswith("_Z"):
+        return name
+    for tool in ("c++filt", "llvm-cxxfilt", "llvm-cxxfilt-14"):
+        if which(tool) is not None:
+            result = run(RunSpec([tool, name], timeout_s=QUERY_TIMEOUT_S))
+            if result.ok and result.stdout_text.strip():
+                return result.stdout_text.strip()
+    return name
