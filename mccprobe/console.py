@@ -6,19 +6,17 @@ a terminal.
 
 from __future__ import annotations
 
-import json
 import os
-import re
 import sys
 import threading
 from typing import Any, TextIO
 
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+_CONTROL = {code: f"\\x{code:02x}" for code in (*range(0x09), *range(0x0B, 0x20), *range(0x7F, 0xA0))}
 
 
 def visible(text: str) -> str:
     """The text with control characters (but newline and tab) written as \\xNN."""
-    return _CONTROL.sub(lambda found: f"\\x{ord(found.group()):02x}", text)
+    return text.translate(_CONTROL)
 
 
 class Console:
@@ -46,6 +44,8 @@ class Console:
 
     def document(self, value: dict[str, Any]) -> None:
         """One JSON document to standard output."""
+        import json
+
         self.result(json.dumps(value, indent=2, ensure_ascii=False))
 
     def message(self, text: str) -> None:

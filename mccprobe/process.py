@@ -8,6 +8,7 @@ that no grandchild stays behind. Nothing here ever passes a string to a shell.
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
 import selectors
 import signal
@@ -21,6 +22,9 @@ from pathlib import Path
 KILL_GRACE_S = 0.5  # between SIGTERM and SIGKILL: enough for a compiler to remove its temporary files
 CHUNK_BYTES = 1 << 16
 DEFAULT_CAPTURE_BYTES = 4 << 20  # kept of each stream; the rest is counted and dropped
+CHATTY_BYTES = 32 << 10  # a child that has printed so much is read in larger pieces:
+COALESCE_S = 0.004  # LLVM writes its log in pieces of a few bytes, and a wake-up for each costs a core
+PIPE_BYTES = 1 << 20  # room for what comes meanwhile, so that the child does not wait for us
 AFTER_EXIT_DRAIN_S = 0.25  # a grandchild may hold the pipes open after the child ended
 
 
@@ -182,10 +186,12 @@ def _pump(process: subprocess.Popen[bytes], sinks: dict[int, _Sink], deadline: f
                 wait = min(wait, deadline - now)
             for key, _ in selector.select(wait):
                 chunk = os.read(key.fd, CHUNK_BYTES)
-                if chunk:
-                    sinks[key.fd].feed(chunk)
-                else:
+                if not chunk:
                     selector.unregister(key.fd)
+                    continue
+                sinks[key.fd].feed(chunk)
+                if len(chunk) < CHUNK_BYTES and sinks[key.fd].total > CHATTY_BYTES:
+                    time.sleep(COALESCE_S)
     return False
 
 
@@ -212,6 +218,8 @@ def run(spec: RunSpec) -> RunResult:
     assert process.stdout is not None and process.stderr is not None
     out, err = _Sink(spec.capture_bytes, None), _Sink(spec.capture_bytes, spec.on_stderr)
     sinks = {process.stdout.fileno(): out, process.stderr.fileno(): err}
+    with contextlib.suppress(OSError):  # a limit of the machine: then the pipe stays as it is
+        fcntl.fcntl(process.stderr.fileno(), fcntl.F_SETPIPE_SZ, PIPE_BYTES)
     deadline = started + spec.timeout_s if spec.timeout_s > 0 else None
     timed_out = left_behind = False
     try:

@@ -59,9 +59,6 @@ def make_plan(options: BisectOptions, cache: Path) -> Plan:
     flags = [_probed(load_catalogue(), name, toolchain) for name in options.flags]
     _refuse_own_limit(arguments, flags)
     bare = without_flags(arguments, [flag.argv for flag in flags])
-    kept = [f.text for f in flags if not f.argv]
-    if kept:
-        raise UsageError(f"flag {kept[0]} stands for no compiler argument")
     reference, exact_link = _reference_arguments(options, bare, flags)
     oracle = _oracle(options, kernel)
     if reference is None and oracle.kind == "reference":
@@ -187,11 +184,13 @@ def _reference_arguments(
 
 
 def _oracle(options: BisectOptions, kernel: KernelSpec | None) -> OracleChoice:
-    common = {
-        "timeout_s": options.timeout,
-        "bad_if_timeout": "timeout" in options.bad_if,
-        "bad_if_crash": "crash" in options.bad_if,
-    }
+    base = OracleChoice(
+        "reference",
+        seed=options.seed,
+        timeout_s=options.timeout,
+        bad_if_timeout="timeout" in options.bad_if,
+        bad_if_crash="crash" in options.bad_if,
+    )
     if options.oracle is not None:
         try:
             command = tuple(shlex.split(options.oracle))
@@ -199,14 +198,12 @@ def _oracle(options: BisectOptions, kernel: KernelSpec | None) -> OracleChoice:
             raise UsageError(f"--oracle cannot be split: {error}: {options.oracle}") from error
         if not command:
             raise UsageError("--oracle is empty", hint="for example --oracle './check.sh {exe}'")
-        return OracleChoice("command", command=command, **common)
+        return replace(base, kind="command", command=command)
     if kernel is not None and kernel.host_sources:
-        case = options.case or kernel.default_case
-        return OracleChoice("kernel", case=case, seed=options.seed, **common)
+        return replace(base, kind="kernel", case=options.case or kernel.default_case)
     if options.case is not None:
         raise UsageError("--case goes with a kernel that has a kernel.toml")
-    run_args = tuple(shlex.split(options.run_args)) if options.run_args else ()
-    return OracleChoice("reference", run_args=run_args, **common)
+    return replace(base, run_args=tuple(shlex.split(options.run_args)) if options.run_args else ())
 
 
 def _promises(flags: Sequence[ResolvedFlag]) -> tuple[str, ...]:

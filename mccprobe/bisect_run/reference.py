@@ -8,9 +8,8 @@ from pathlib import Path
 from mccprobe.bisect_run.request import BisectRequest
 from mccprobe.bisect_run.target import Judge
 from mccprobe.compilation.journal import Journal
-from mccprobe.compilation.ledger import Ledger
-from mccprobe.compilation.program import LinkFailure, Program, build_rest
-from mccprobe.compilation.unit import Unit
+from mccprobe.compilation.program import LinkFailure, Program, Rest
+from mccprobe.compilation.unit import RecordedSource, Unit
 from mccprobe.errors import OracleUnusable, SourceDoesNotCompile
 from mccprobe.oracle.checks import CommandOracle, Expected, KernelOracle, Oracle, ReferenceOracle, observe
 from mccprobe.oracle.verdict import Outcome, Verdict
@@ -20,7 +19,7 @@ REFERENCE_RUNS = 2
 
 @dataclass
 class Reference:
-    """The reference build. outcome: None until it was judged."""
+    """The reference build and the runs of it."""
 
     unit: Unit
     program: Program
@@ -28,27 +27,12 @@ class Reference:
 
     @property
     def object(self) -> str:
-        return self.unit.base[self.unit.active]
-
-
-def build_reference(request: BisectRequest, ledger: Ledger, prefix: tuple[str, ...]) -> tuple[Unit, Program]:
-    """Compile and link the reference build. Raises SourceDoesNotCompile, or OracleUnusable if it does not link."""
-    assert request.reference_args is not None
-    unit = Unit(
-        request.toolchain, ledger, request.source, request.reference_args,
-        tag="reference", timeout_s=request.compile_timeout_s, prefix=prefix,
-    )  # fmt: skip
-    unit.prepare(bitcode=False)
-    inputs = build_rest(
-        request.toolchain, ledger.run, request.inputs, request.reference_args, timeout_s=request.compile_timeout_s
-    )
-    args = (*request.reference_args, *request.reference_link_args)
-    return unit, Program(unit, inputs, args, timeout_s=request.compile_timeout_s)
+        return self.unit.base[self.unit.recorded.active]
 
 
 def linked_reference(unit: Unit, program: Program) -> Path:
     """The reference program. Raises SourceDoesNotCompile when it does not link."""
-    linked = program.link(unit.base[unit.active])
+    linked = program.link(unit.base[unit.recorded.active])
     if isinstance(linked, LinkFailure):
         raise SourceDoesNotCompile(
             f"the reference build does not link: {linked.reason}",
@@ -108,12 +92,27 @@ def require_good(reference: Reference) -> Outcome:
 
 
 def reference_with(
-    request: BisectRequest, ledger: Ledger, journal: Journal, prefix: tuple[str, ...]
+    request: BisectRequest, bad: Unit, rest: Rest, journal: Journal
 ) -> tuple[Reference | None, Oracle]:
-    """Build the reference (if there is one) and the oracle; prove that the reference passes it."""
+    """Build the reference (if there is one) and the oracle; prove that the reference passes it.
+
+    A reference that differs in LLVM options alone is a variant of the very source that `bad` is of.
+    """
     if request.reference_args is None:
         return None, make_oracle(request, None)
-    unit, program = build_reference(request, ledger, prefix)
+    if request.shares_source:
+        unit = Unit(bad.recorded, "reference")
+        unit.prepare_from(bad)
+    else:
+        recorded = RecordedSource(
+            request.toolchain, bad.ledger, request.source, request.reference_args,
+            name="reference", timeout_s=request.compile_timeout_s, prefix=bad.recorded.prefix,
+        )  # fmt: skip
+        recorded.active = bad.recorded.active
+        unit = Unit(recorded, "reference")
+        unit.prepare_direct()
+    args = (*request.reference_args, *request.reference_link_args)
+    program = Program(unit, rest.inputs(), args, timeout_s=request.compile_timeout_s)
     path = linked_reference(unit, program)
     expected = expected_output(request, path, unit) if request.oracle.kind == "reference" else None
     oracle = make_oracle(request, expected)

@@ -1,13 +1,14 @@
-"""The commands that make both sides of the edge by hand, without mccprobe."""
+"""The commands that make both sides of the edge by hand, without mccprobe: compile, link, run."""
 
 from __future__ import annotations
 
 from mccprobe.bisect_run.request import BisectRequest
 from mccprobe.compilation.unit import UNLIMITED, Unit
+from mccprobe.oracle.checks import Oracle
 
 
 def reproduce_commands(
-    request: BisectRequest, unit: Unit, limit: int | None, total: int, side: str
+    request: BisectRequest, unit: Unit, oracle: Oracle, limit: int | None, total: int, side: str
 ) -> tuple[tuple[str, ...], ...]:
     """Compile, link and run one side. Driver commands: the limit then reaches the host compile of an
     offload build as well, which mccprobe itself leaves alone.
@@ -21,7 +22,7 @@ def reproduce_commands(
     rest_args = request.reference_args if request.reference_args is not None else request.bad_args
     commands = [
         (
-            *unit.prefix, *request.toolchain.driver, *request.bad_args,
+            *unit.recorded.prefix, *request.toolchain.driver, *request.bad_args,
             "-mllvm", f"-opt-bisect-limit={number}", "-c", str(request.source), "-o", compiled,
         )
     ]  # fmt: skip
@@ -36,4 +37,5 @@ def reproduce_commands(
     commands.append(
         (*request.toolchain.driver, *request.bad_args, compiled, *inputs, *request.link_args, "-o", program)
     )
+    commands.append(tuple(oracle.command(program)))
     return tuple(commands)

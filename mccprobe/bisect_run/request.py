@@ -12,6 +12,7 @@ from typing import Any
 from mccprobe.errors import InputError
 from mccprobe.search.procedure import Settings
 from mccprobe.toolchain.base import Toolchain
+from mccprobe.toolchain.command import mllvm_value
 
 
 @dataclass(frozen=True)
@@ -64,6 +65,16 @@ class BisectRequest:
     def bad_args(self) -> tuple[str, ...]:
         """Compile options of the bad build."""
         return (*self.args, *(argument for flag in self.flags for argument in flag))
+
+    @property
+    def llvm_flags(self) -> tuple[str, ...]:
+        """The flags that are LLVM options, as a cc1 takes them behind -mllvm."""
+        return tuple(value for value in map(mllvm_value, self.flags) if value)
+
+    @property
+    def shares_source(self) -> bool:
+        """True when bad build and reference differ in LLVM options alone: one front end serves both."""
+        return self.only_flags_differ and self.reference_args is not None and len(self.llvm_flags) == len(self.flags)
 
     def describe(self) -> dict[str, Any]:
         """Everything that must be equal for a run to be resumed (seconds and counts do not matter)."""

@@ -17,9 +17,9 @@ from mccprobe.bisect_run.target import Judge, PassAxis
 from mccprobe.compilation.executor import Executor
 from mccprobe.compilation.journal import Journal
 from mccprobe.compilation.ledger import Ledger
-from mccprobe.compilation.program import Program, build_rest
+from mccprobe.compilation.program import Program, Rest
 from mccprobe.compilation.store import RunDirectory
-from mccprobe.compilation.unit import UNLIMITED, Unit
+from mccprobe.compilation.unit import UNLIMITED, RecordedSource, Unit
 from mccprobe.errors import BudgetSpent, OracleUnusable, ToolchainError
 from mccprobe.oracle.checks import Oracle
 from mccprobe.oracle.verdict import Verdict
@@ -66,17 +66,18 @@ def run_bisection(
             "that orders by pointer can give other objects from compile to compile"
         )
     progress.stage("compiling the bad build and the reference")
-    unit = Unit(
-        request.toolchain, state.ledger, request.source, request.bad_args,
-        tag="bad", timeout_s=request.compile_timeout_s, prefix=prefix,
-    )  # fmt: skip
-    unit.prepare()
-    reference, oracle = reference_with(request, state.ledger, journal, prefix)
     rest_args = request.reference_args if request.reference_args is not None else request.bad_args
-    inputs = build_rest(request.toolchain, run, request.inputs, rest_args, timeout_s=request.compile_timeout_s)
-    program = Program(unit, inputs, (*request.bad_args, *request.link_args), timeout_s=request.compile_timeout_s)
+    unit = bad_unit(request, state.ledger, prefix)
+    # the bisected compile first: what is wrong with it is the user's first question
+    unit.start()
+    rest = Rest(request.toolchain, state.ledger, request.inputs, rest_args, timeout_s=request.compile_timeout_s)
+    unit.prepare()
+    reference, oracle = reference_with(request, unit, rest, journal)
+    program = Program(
+        unit, rest.inputs(), (*unit.recorded.args, *request.link_args), timeout_s=request.compile_timeout_s
+    )
     judge = Judge(program, oracle, journal)
-    if len(unit.jobs) > 1:
+    if len(unit.recorded.jobs) > 1:
         choose_architecture(state, unit, judge)
     first = state.ledger.compile(unit.job(UNLIMITED))
     if first.object is None:
@@ -90,7 +91,7 @@ def run_bisection(
             f"{request.toolchain.driver[0]} prints no BISECT lines for -opt-bisect-limit=-1",
             hint="this compiler cannot count pass executions, or a compile cache answers in its place",
         )
-    if first.object != unit.base[unit.active]:
+    if first.object != unit.base[unit.recorded.active]:
         state.warnings.append("with -opt-bisect-limit=-1 the object differs from the plain build's object")
     progress.stage("compiling one command line several times")
     determinism = check_command(unit, seconds=direct_seconds(unit))
@@ -104,9 +105,22 @@ def run_bisection(
     return _report(state, unit, axis, judge, oracle, reference, determinism, result, progress)
 
 
+def bad_unit(request: BisectRequest, ledger: Ledger, prefix: tuple[str, ...]) -> Unit:
+    """The build that is bisected. LLVM flags are a variant's options; a driver's flags need a recording of their own."""
+    shared = request.shares_source
+    recorded = RecordedSource(
+        request.toolchain, ledger, request.source, request.args if shared else request.bad_args,
+        name="bisected", timeout_s=request.compile_timeout_s, prefix=prefix,
+    )  # fmt: skip
+    if not shared:
+        return Unit(recorded, "bad")
+    driver_flags = tuple(argument for flag in request.flags for argument in flag)
+    return Unit(recorded, "bad", request.llvm_flags, driver_flags)
+
+
 def direct_seconds(unit: Unit) -> float:
     """What the direct compile took."""
-    return unit.ledger.compile(unit.job(from_source=True, label="")).seconds
+    return unit.ledger.compile(unit.direct_job()).seconds
 
 
 def same_link(one: Program, other: Program) -> bool:
@@ -119,19 +133,19 @@ def same_link(one: Program, other: Program) -> bool:
 def choose_architecture(state: _State, unit: Unit, judge: Judge) -> None:
     """Of several device architectures, bisect the one that the device runs: its object decides the verdict."""
     wanted = state.request.arch
-    names = [job.arch for job in unit.jobs]
+    names = [job.arch for job in unit.recorded.jobs]
     if wanted:
         if wanted not in names:
             raise ToolchainError(f"no device compile for --arch {wanted}", hint="compiled for: " + ", ".join(names))
-        unit.active = names.index(wanted)
+        unit.recorded.active = names.index(wanted)
         return
-    for index in range(len(unit.jobs)):
+    for index in range(len(unit.recorded.jobs)):
         outcome = state.ledger.compile(unit.job(0, index=index, label=f"{unit.tag} {names[index]} limit 0"))
-        unit.active = index
+        unit.recorded.active = index
         if outcome.object is not None and judge.run(outcome.object).verdict is Verdict.GOOD:
             state.notes.append(f"bisecting the compile for {names[index]}: at limit 0 it alone turns the program GOOD")
             return
-    unit.active = 0
+    unit.recorded.active = 0
     state.notes.append(
         f"no single architecture of {', '.join(names)} turns the program GOOD at limit 0; bisecting {names[0]} "
         "(choose with --arch)"
@@ -181,12 +195,12 @@ def _report(
         state.warnings += [f"the compiler is non-deterministic: {finding.describe()}" for finding in unstable]
         state.warnings.append(
             "the search ran with fixed addresses, which is one fixed draw of the compiler's choices"
-            if unit.prefix
+            if unit.recorded.prefix
             else "addresses could not be fixed here, so no pass is named"
         )
-    keep = judgement is not None and (not unstable or bool(unit.prefix))
+    keep = judgement is not None and (not unstable or bool(unit.recorded.prefix))
     confidence = result.confidence if edge else None
-    notes = [*state.notes, *unit.notes, *result.notes, *(judgement.notes if judgement else [])]
+    notes = [*state.notes, *unit.recorded.notes, *result.notes, *(judgement.notes if judgement else [])]
     good, bad = _ends(axis, result)
     return BisectReport(
         status=status,
@@ -212,8 +226,8 @@ def _report(
         objects=result.objects_tested,
         verdicts=dict(judge.verdicts),
         table=truth_table(request, state.ledger, unit, axis, judge, reference, result, judgement),
-        reproduce_good=reproduce_commands(request, unit, result.good, axis.total, "good") if keep else (),
-        reproduce_bad=reproduce_commands(request, unit, result.bad, axis.total, "bad") if keep else (),
+        reproduce_good=reproduce_commands(request, unit, oracle, result.good, axis.total, "good") if keep else (),
+        reproduce_bad=reproduce_commands(request, unit, oracle, result.bad, axis.total, "bad") if keep else (),
         oracle=" ".join(oracle.command("PROGRAM")),
         good_output=judge.first[good].reason if good in judge.first else "",
         bad_output=judge.first[bad].reason if bad in judge.first else "",

@@ -93,7 +93,7 @@ class PassAxis:
         if outcome.object is None:
             self.diagnostics[limit] = outcome.diagnostics
             return Unbuildable(outcome.reason)
-        self.unit.toolchain.check_fresh(outcome.log.ran, min(limit, self.total), f"{self.unit.source} at limit {limit}")
+        self.unit.recorded.toolchain.check_fresh(outcome.log.ran, min(limit, self.total), f"{self.unit.source} at limit {limit}")
         return outcome.object
 
     def run(self, key: str) -> Outcome:

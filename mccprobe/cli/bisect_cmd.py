@@ -64,7 +64,7 @@ Examples:
 @click.option("-o", "--out", type=click.Path(path_type=Path), metavar="DIR", help=f"run directory (default: {DEFAULT_OUT}/...)")
 @click.pass_context
 def bisect(
-    ctx: click.Context, recipe: Path | None, resume: Path | None, as_json: bool, out: Path | None, jobs: int | None,
+    ctx: click.Context, /, recipe: Path | None, resume: Path | None, as_json: bool, out: Path | None, jobs: int | None,
     no_fixed_addresses: bool, **values: Any,
 ) -> int:  # fmt: skip
     console: Console = ctx.obj

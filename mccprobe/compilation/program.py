@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass
 from pathlib import Path
 
 from mccprobe.compilation.job import SCRATCH
+from mccprobe.compilation.ledger import Ledger
 from mccprobe.compilation.store import RunDirectory
 from mccprobe.compilation.unit import Unit
 from mccprobe.errors import SourceDoesNotCompile, ToolchainError
@@ -24,32 +26,42 @@ class LinkFailure:
     reason: str
 
 
-def build_rest(
-    toolchain: Toolchain, run_directory: RunDirectory, inputs: Sequence[str], args: Sequence[str], *, timeout_s: float
-) -> list[str]:
-    """Compile the further sources once; objects, archives and libraries go through as they are.
+def _compile_rest(
+    toolchain: Toolchain, run_directory: RunDirectory, number: int, name: str, args: Sequence[str], timeout_s: float
+) -> str:
+    """Compile one further source. Returns its object; raises SourceDoesNotCompile."""
+    target = run_directory.unit / f"rest-{number}.o"
+    if target.is_file():
+        return str(target)
+    with run_directory.scratch("rest") as scratch:
+        output = scratch / "rest.o"
+        argv = [*toolchain.driver, *args, "-c", name, "-o", str(output)]
+        result = run(RunSpec(argv, env=toolchain.environment(scratch), timeout_s=timeout_s))
+        if not result.ok:
+            raise SourceDoesNotCompile(
+                f"{name} does not compile ({result.describe()})", detail=result.stderr_text.strip(),
+                hint="the same command without mccprobe must work first: " + " ".join(argv),
+            )  # fmt: skip
+        output.replace(target)
+    return str(target)
 
-    Returns the link inputs in the user's order. Raises SourceDoesNotCompile.
-    """
-    linkable = []
-    for number, name in enumerate(inputs):
-        if not is_source(name):
-            linkable.append(name)
-            continue
-        target = run_directory.unit / f"rest-{number}.o"
-        if not target.is_file():
-            with run_directory.scratch("rest") as scratch:
-                output = scratch / "rest.o"
-                argv = [*toolchain.driver, *args, "-c", name, "-o", str(output)]
-                result = run(RunSpec(argv, env=toolchain.environment(scratch), timeout_s=timeout_s))
-                if not result.ok:
-                    raise SourceDoesNotCompile(
-                        f"{name} does not compile ({result.describe()})", detail=result.stderr_text.strip(),
-                        hint="the same command without mccprobe must work first: " + " ".join(argv),
-                    )  # fmt: skip
-                output.replace(target)
-        linkable.append(str(target))
-    return linkable
+
+class Rest:
+    """What is linked beside the bisected object, in the user's order: compiled in the background, once."""
+
+    def __init__(
+        self, toolchain: Toolchain, ledger: Ledger, inputs: Sequence[str], args: Sequence[str], *, timeout_s: float
+    ) -> None:
+        self._parts: list[str | Future[str]] = [
+            ledger.executor.submit(_compile_rest, toolchain, ledger.run, number, name, tuple(args), timeout_s)
+            if is_source(name)
+            else name
+            for number, name in enumerate(inputs)
+        ]
+
+    def inputs(self) -> list[str]:
+        """Files for the linker. Raises SourceDoesNotCompile."""
+        return [part if isinstance(part, str) else part.result() for part in self._parts]
 
 
 class Program:
@@ -60,13 +72,14 @@ class Program:
         self.run = unit.ledger.run
         self.timeout_s = timeout_s
         self._lock = threading.Lock()
-        placeholder = unit.folder / "bisected.o"
+        source = unit.recorded
+        placeholder = source.folder / f"{unit.tag}.o"
         if not placeholder.exists():
-            placeholder.symlink_to(unit.linkable(unit.base[unit.active]))
-        self.recorded_output = str(unit.folder / "program")
+            placeholder.symlink_to(unit.linkable(unit.base[source.active]))
+        self.recorded_output = str(source.folder / f"{unit.tag}.program")
         self.placeholder = str(placeholder)
         command = [*args, self.placeholder, *inputs, "-o", self.recorded_output]
-        self.recording = unit.toolchain.record(command, unit.folder)
+        self.recording = source.toolchain.record(command, source.folder)
         links = [job for job in self.recording.jobs if job.kind is JobKind.LINK]
         if not links:
             raise ToolchainError("the driver shows no link job", hint="is -c or -S among the compiler arguments?")
@@ -82,7 +95,7 @@ class Program:
             with self.run.scratch("link") as scratch:
                 output = scratch / "program"
                 job = self.job.substitute({self.placeholder: str(linkable), self.recorded_output: str(output)})
-                env = {n: v.replace(SCRATCH, str(scratch)) for n, v in self.unit.env.items()}
+                env = {n: v.replace(SCRATCH, str(scratch)) for n, v in self.unit.recorded.env.items()}
                 result = run(RunSpec(job.argv, env=env, timeout_s=self.timeout_s))
                 if not result.ok or not output.is_file():
                     detail = result.stderr_text.strip().splitlines()

@@ -3,13 +3,16 @@
     source --front end--> bitcode --flags + limit--> object of each device architecture (or the host's)
     offload only:  objects --device link--> images --bundle--> image --> host half, compiled once
 
-Only the bisected compile gets flags and a limit; the host half of an offload compile never does.
+A RecordedSource is the source with one set of driver arguments; its Units are variants that differ
+in LLVM options alone (the bad build and its reference). Only the bisected compile gets a Unit's
+options and a limit; the host half of an offload compile never does.
 """
 
 from __future__ import annotations
 
 import shutil
 from collections.abc import Mapping, Sequence
+from concurrent.futures import Future
 from dataclasses import replace
 from pathlib import Path
 
@@ -22,28 +25,29 @@ from mccprobe.toolchain.base import Recording, Toolchain
 from mccprobe.toolchain.jobs import Job, JobKind, back_end_argv, emits_object, front_end_argv
 
 UNLIMITED = -1
+# What the host half is compiled with in place of a device image: found again by its content.
+PLACEHOLDER_IMAGE = b"mccprobe: a device image goes here\n" * 8
 
 
-class Unit:
-    """Compiles of one source with one set of arguments.
+class RecordedSource:
+    """One source with one set of driver arguments.
 
     jobs: the compiles that a limit applies to, one for each device architecture (plain C: one).
     active: index of the one that is bisected; the others keep their unlimited object.
-    from_bitcode: False when the bitcode route did not give the direct compile's bytes.
+    from_bitcode: False when the bitcode route is not known to give the direct compile's bytes.
     """
 
     def __init__(
         self, toolchain: Toolchain, ledger: Ledger, source: Path, args: Sequence[str], *,
-        tag: str, timeout_s: float, prefix: Sequence[str] = (),
+        name: str, timeout_s: float, prefix: Sequence[str] = (),
     ) -> None:  # fmt: skip
         self.toolchain = toolchain
         self.ledger = ledger
         self.source = source
         self.args = tuple(args)
-        self.tag = tag
         self.timeout_s = timeout_s
         self.prefix = tuple(prefix)
-        self.folder = ledger.run.unit / tag
+        self.folder = ledger.run.unit / name
         self.folder.mkdir(parents=True, exist_ok=True)
         self.env = toolchain.environment(Path(SCRATCH))
         self.recording: Recording = toolchain.record(
@@ -52,11 +56,9 @@ class Unit:
         self.jobs = self._bisectable()
         self.active = 0
         self.from_bitcode = False
+        self.bitcode: list[Path] = []
         self.notes: list[str] = []
-        self.base: list[str] = []  # unlimited object of each job
-        self._bitcode: list[Path] = []
-        self._host_half: bytes = b""
-        self._base_image: bytes = b""
+        self._host_half: Future[bytes] | None = None
 
     @property
     def offload(self) -> bool:
@@ -76,156 +78,54 @@ class Unit:
             )
         return chosen
 
-    # -- compiles -----------------------------------------------------------------------------
-
-    def job(
-        self, limit: int | None = None, *, index: int | None = None, options: Sequence[str] = (), ordinal: int = 0,
-        around: int = 0, fixed: bool = True, emit: str = "-emit-obj", from_source: bool = False, label: str = "",
-    ) -> CompileJob:  # fmt: skip
-        """The compile at one limit (None: no limit option). fixed: with address randomisation off."""
-        which = self.active if index is None else index
-        if limit is not None:
-            options = [*options, f"-opt-bisect-limit={limit}"]
-        bitcode = self.from_bitcode and not from_source
-        argv = back_end_argv(
-            self.jobs[which], str(self._bitcode[which]) if bitcode else "", OUTPUT,
-            language="ir" if bitcode else "", options=options, emit=emit,
-        )  # fmt: skip
-        return CompileJob(
-            argv=(*(self.prefix if fixed else ()), *argv),
-            env=self.env, objects=self.ledger.run.objects, trials=self.ledger.run.root / "trials",
-            timeout_s=self.timeout_s, limit=limit, ordinal=ordinal, around=around,
-            label=label or f"{self.tag} limit {limit}",
-        )  # fmt: skip
-
-    def repeat_job(self, limit: int | None, *, ordinal: int, env: Mapping[str, str]) -> CompileJob:
-        """The compile as the user would repeat it: from the source, addresses not fixed.
-
-        Plain C goes through the driver; of an offload compile only the active device job is run.
-        """
-        if self.offload:
-            job = self.job(limit, fixed=False, from_source=True, ordinal=ordinal)
-        else:
-            options = [] if limit is None else ["-mllvm", f"-opt-bisect-limit={limit}"]
-            command = (*self.toolchain.driver, *self.args, *options, "-c", str(self.source), "-o", OUTPUT)
-            job = replace(self.job(limit, from_source=True, ordinal=ordinal), argv=command)
-        return replace(job, env={**job.env, **env}, label=f"{self.tag} repeat {ordinal} of limit {limit}")
-
-    def prepare(self, *, bitcode: bool = True) -> None:
-        """Compile directly once, make the bitcode, and check that both routes give one object.
-
-        Raises SourceDoesNotCompile with the compiler's message.
-        """
-        direct = [self.ledger.submit(self.job(index=i, from_source=True, label=f"{self.tag} direct")) for i in
-                  range(len(self.jobs))]  # fmt: skip
-        front_ends = [self.ledger.submit(self._front_end(i)) for i in range(len(self.jobs))] if bitcode else []
-        for future in direct:
-            self.base.append(self._require(future.result()))
-        if not bitcode:
-            return
-        for index, future in enumerate(front_ends):
-            outcome = future.result()
-            if outcome.object is None:
-                self.notes.append(f"the front end alone does not run ({outcome.reason}); every trial compiles the source")
-                return
-            path = self.folder / f"{index}.bc"
-            shutil.copyfile(self.ledger.run.object_path(outcome.object), path)
-            self._bitcode.append(path)
-        self.from_bitcode = True
-        again = [self.ledger.submit(self.job(index=i, label=f"{self.tag} from bitcode")) for i in range(len(self.jobs))]
-        if [future.result().object for future in again] != self.base:
-            self.from_bitcode = False
-            self.notes.append(
-                "compiling from cached bitcode does not give the object of the direct compile; every trial compiles "
-                "the source"
-            )
-
-    def _front_end(self, index: int) -> CompileJob:
-        argv = (*self.prefix, *front_end_argv(self.jobs[index], OUTPUT))
-        return replace(self.job(index=index, from_source=True, label=f"{self.tag} front end"), argv=argv, suffix=".bc")
-
-    def _require(self, outcome: CompileOutcome) -> str:
-        if outcome.object is None:
-            raise SourceDoesNotCompile(
-                f"{self.source} does not compile ({outcome.reason})",
-                detail=outcome.diagnostics,
-                hint="the same command without mccprobe must work first: "
-                + " ".join((*self.toolchain.driver, *self.args, "-c", str(self.source))),
-            )
-        return outcome.object
-
-    # -- from the object to something that links -------------------------------------------------
-
-    def linkable(self, digest: str) -> Path:
-        """A host object file that holds this object of the active job. Plain C: the object itself."""
-        if not self.offload:
-            return self.ledger.run.object_path(digest)
-        target = self.ledger.run.programs / f"{digest}.o"
-        if target.is_file():
-            return target
-        self._prepare_host_half()
-        image = self._image(digest)
-        patched = replace_image(self._host_half, self._base_image, image)
-        temporary = target.with_suffix(".tmp")
-        if patched is not None:
-            temporary.write_bytes(patched)
-        else:
-            # The host compile embeds the image in a way that cannot be patched: replay it, untouched but for the image.
-            note = "the host half is replayed for each image (flags untouched): its image section was not recognised"
-            if note not in self.notes:
-                self.notes.append(note)
-            with self.ledger.run.scratch("host") as scratch:
-                self._host_compile(image, temporary, scratch)
-        temporary.replace(target)
-        return target
-
-    def _prepare_host_half(self) -> None:
-        if self._host_half:
-            return
-        path, image = self.folder / "host.o", self.folder / "base.image"
-        if not (path.is_file() and image.is_file()):
-            base = self._image(self.base[self.active])
-            with self.ledger.run.scratch("host") as scratch:
-                self._host_compile(base, scratch / "host.o", scratch)
-                image.write_bytes(base)
-                (scratch / "host.o").replace(path)
-        self._host_half, self._base_image = path.read_bytes(), image.read_bytes()
-
-    def _host_compile(self, image: bytes, output: Path, scratch: Path) -> None:
-        job = self._one(JobKind.HOST_COMPILE_WITH_IMAGE)
-        given = scratch / "image"
-        given.write_bytes(image)
-        bundle = self._one(JobKind.BUNDLE).output
-        self._replay(job.substitute({bundle: str(given), job.output: str(output)}), scratch)
-
-    def _image(self, digest: str) -> bytes:
-        """Device link and bundle with this object of the active job."""
-        with self.ledger.run.scratch("image") as scratch:
-            paths: dict[str, str] = {}
-            for index, job in enumerate(self.jobs):
-                chosen = digest if index == self.active else self.base[index]
-                # a link by a name of its own: the linker writes input names into the image
-                name = scratch / f"device-{index}.o"
-                name.symlink_to(self.ledger.run.object_path(chosen))
-                paths[job.output] = name.name
-            for number, job in enumerate(j for j in self.recording.jobs if j.kind is JobKind.DEVICE_LINK):
-                paths[job.output] = f"device-{number}.image"
-                self._replay(job.substitute(paths), scratch)
-            bundle = self._one(JobKind.BUNDLE)
-            paths[bundle.output] = "bundle"
-            self._replay(bundle.substitute(paths), scratch)
-            return (scratch / "bundle").read_bytes()
-
-    def _one(self, kind: JobKind) -> Job:
+    def one(self, kind: JobKind) -> Job:
+        """The first job of a kind. Raises ToolchainError."""
         for job in self.recording.jobs:
             if job.kind is kind:
                 return job
-        raise ToolchainError(f"{self.source}: the driver shows no {kind.value} job", hint="see run.json for its jobs")
+        raise ToolchainError(
+            f"{self.source}: the driver shows no {kind.value} job",
+            hint="see what it shows: " + " ".join(self.recording.command) + " -###",
+        )
 
-    def _replay(self, job: Job, scratch: Path) -> None:
+    def template(self) -> CompileJob:
+        """What all compiles of this source share."""
+        return CompileJob(
+            argv=(), env=self.env, objects=self.ledger.run.objects, trials=self.ledger.run.root / "trials",
+            timeout_s=self.timeout_s,
+        )  # fmt: skip
+
+    def start_host_half(self) -> None:
+        """Compile the host half in the background, once, with a placeholder for the image."""
+        if self.offload and self._host_half is None:
+            self._host_half = self.ledger.executor.submit(self._compile_host_half)
+
+    def host_half(self) -> bytes:
+        """The host object with PLACEHOLDER_IMAGE in it."""
+        self.start_host_half()
+        assert self._host_half is not None
+        return self._host_half.result()
+
+    def _compile_host_half(self) -> bytes:
+        path = self.folder / "host.o"
+        if not path.is_file():
+            with self.ledger.run.scratch("host") as scratch:
+                self.host_compile(PLACEHOLDER_IMAGE, scratch / "host.o", scratch)
+                (scratch / "host.o").replace(path)
+        return path.read_bytes()
+
+    def host_compile(self, image: bytes, output: Path, scratch: Path) -> None:
+        """The driver's host compile, untouched but for the image that it embeds and where it writes."""
+        job = self.one(JobKind.HOST_COMPILE_WITH_IMAGE)
+        given = scratch / "image"
+        given.write_bytes(image)
+        bundle = self.one(JobKind.BUNDLE).output
+        # its inputs are the user's, relative to the user's working directory
+        self.replay(job.substitute({bundle: str(given), job.output: str(output)}), scratch, cwd=None)
+
+    def replay(self, job: Job, scratch: Path, *, cwd: Path | None) -> None:
+        """Run a recorded job. Raises ToolchainError with its own message."""
         env = {name: value.replace(SCRATCH, str(scratch)) for name, value in self.env.items()}
-        # relative inputs of device jobs are ours; the host compile's own inputs are the user's, by their cwd
-        cwd = None if job.kind is JobKind.HOST_COMPILE_WITH_IMAGE else scratch
         result = run(RunSpec(job.argv, cwd=cwd, env=env, timeout_s=self.timeout_s))
         if not result.ok:
             raise ToolchainError(
@@ -233,3 +133,181 @@ class Unit:
                 detail=result.stderr_text.strip(),
                 hint="replayed as the driver shows it: " + " ".join(job.argv),
             )
+
+    def front_ends(self) -> list[Future[CompileOutcome]]:
+        """Start the compiles to bitcode."""
+        jobs = []
+        for job in self.jobs:
+            argv = (*self.prefix, *front_end_argv(job, OUTPUT))
+            jobs.append(replace(self.template(), argv=argv, suffix=".bc", label="front end"))
+        return [self.ledger.submit(job) for job in jobs]
+
+    def keep_bitcode(self, front_ends: Sequence[Future[CompileOutcome]]) -> bool:
+        """Take the finished bitcode; False (with a note) when there is none."""
+        for index, future in enumerate(front_ends):
+            outcome = future.result()
+            if outcome.object is None:
+                self.notes.append(f"the front end alone gives nothing ({outcome.reason}); every trial compiles the source")
+                return False
+            path = self.folder / f"{index}.bc"
+            shutil.copyfile(self.ledger.run.object_path(outcome.object), path)
+            self.bitcode.append(path)
+        return True
+
+
+class Unit:
+    """One variant of a recorded source: its LLVM options, its unlimited objects, its trials.
+
+    driver_flags: the same options as the user would give them to the driver.
+    base: the unlimited object of each job, filled by `prepare`.
+    """
+
+    def __init__(
+        self, recorded: RecordedSource, tag: str, options: Sequence[str] = (), driver_flags: Sequence[str] = ()
+    ) -> None:
+        self.recorded = recorded
+        self.tag = tag
+        self.options = tuple(options)
+        self.driver_flags = tuple(driver_flags)
+        self.base: list[str] = []
+
+    @property
+    def ledger(self) -> Ledger:
+        return self.recorded.ledger
+
+    @property
+    def source(self) -> Path:
+        return self.recorded.source
+
+    # -- compiles -----------------------------------------------------------------------------
+
+    def job(
+        self, limit: int | None = None, *, index: int | None = None, options: Sequence[str] = (), ordinal: int = 0,
+        around: int = 0, fixed: bool = True, emit: str = "-emit-obj", from_source: bool = False, label: str = "",
+    ) -> CompileJob:  # fmt: skip
+        """The compile at one limit (None: no limit option). fixed: with address randomisation off."""
+        source = self.recorded
+        which = source.active if index is None else index
+        extra = [*self.options, *options, *(() if limit is None else (f"-opt-bisect-limit={limit}",))]
+        bitcode = source.from_bitcode and not from_source
+        argv = back_end_argv(
+            source.jobs[which], str(source.bitcode[which]) if bitcode else "", OUTPUT,
+            language="ir" if bitcode else "", options=extra, emit=emit,
+        )  # fmt: skip
+        return replace(
+            source.template(), argv=(*(source.prefix if fixed else ()), *argv), limit=limit, ordinal=ordinal,
+            around=around, label=label or f"{self.tag} limit {limit}",
+        )  # fmt: skip
+
+    def repeat_job(self, limit: int | None, *, ordinal: int, env: Mapping[str, str]) -> CompileJob:
+        """The compile as the user would repeat it: from the source, addresses not fixed.
+
+        Plain C goes through the driver; of an offload compile only the active device job is run.
+        """
+        source = self.recorded
+        job = self.job(limit, fixed=False, from_source=True, ordinal=ordinal)
+        if not source.offload:
+            options = [] if limit is None else ["-mllvm", f"-opt-bisect-limit={limit}"]
+            given = (*source.args, *self.driver_flags, *options)
+            job = replace(job, argv=(*source.toolchain.driver, *given, "-c", str(source.source), "-o", OUTPUT))
+        return replace(job, env={**job.env, **env}, label=f"{self.tag} repeat {ordinal} of limit {limit}")
+
+    def direct_job(self, index: int | None = None) -> CompileJob:
+        """The user's compile: from the source, without a limit."""
+        return self.job(index=index, from_source=True, label=f"{self.tag} direct")
+
+    def start(self) -> list[Future[CompileOutcome]]:
+        """Start what `prepare` waits for."""
+        return [self.ledger.submit(self.direct_job(index)) for index in range(len(self.recorded.jobs))]
+
+    def prepare(self) -> None:
+        """Compile directly once, make the bitcode, and check that both routes give one object.
+
+        Raises SourceDoesNotCompile with the compiler's message.
+        """
+        source = self.recorded
+        direct = self.start()
+        front_ends = source.front_ends()
+        source.start_host_half()
+        self.base = [self._require(future.result()) for future in direct]
+        if not source.keep_bitcode(front_ends):
+            return
+        source.from_bitcode = True
+        if self._unlimited() != self.base:
+            source.from_bitcode = False
+            source.notes.append(
+                "compiling from cached bitcode does not give the object of the direct compile; every trial compiles "
+                "the source"
+            )
+
+    def prepare_from(self, other: Unit) -> None:
+        """As another variant of the same source, or from the source alone where there is no bitcode."""
+        assert other.recorded is self.recorded
+        self.base = [self._require(outcome) for outcome in self._outcomes()]
+
+    def prepare_direct(self) -> None:
+        """Compile from the source once; no bitcode is made."""
+        self.base = [self._require(future.result()) for future in self.start()]
+
+    def _outcomes(self) -> list[CompileOutcome]:
+        jobs = [self.job(index=i, label=f"{self.tag} unlimited") for i in range(len(self.recorded.jobs))]
+        return [future.result() for future in [self.ledger.submit(job) for job in jobs]]
+
+    def _unlimited(self) -> list[str | None]:
+        return [outcome.object for outcome in self._outcomes()]
+
+    def _require(self, outcome: CompileOutcome) -> str:
+        if outcome.object is None:
+            source = self.recorded
+            command = (*source.toolchain.driver, *source.args, *self.driver_flags, "-c", str(source.source))
+            raise SourceDoesNotCompile(
+                f"{source.source} does not compile ({outcome.reason})",
+                detail=outcome.diagnostics,
+                hint="the same command without mccprobe must work first: " + " ".join(command),
+            )
+        return outcome.object
+
+    # -- from the object to something that links -------------------------------------------------
+
+    def linkable(self, digest: str) -> Path:
+        """A host object file that holds this object of the active job. Plain C: the object itself."""
+        source = self.recorded
+        if not source.offload:
+            return self.ledger.run.object_path(digest)
+        target = self.ledger.run.programs / f"{self.tag}-{digest}.o"
+        if target.is_file():
+            return target
+        image = self._image(digest)
+        patched = replace_image(source.host_half(), PLACEHOLDER_IMAGE, image)
+        temporary = target.with_suffix(".tmp")
+        if patched is not None:
+            temporary.write_bytes(patched)
+        else:
+            # the image is embedded in a way that cannot be patched: replay the host compile, untouched but for it
+            note = "the host half is replayed for each image (flags untouched): its image section was not recognised"
+            if note not in source.notes:
+                source.notes.append(note)
+            with self.ledger.run.scratch("host") as scratch:
+                source.host_compile(image, temporary, scratch)
+        temporary.replace(target)
+        return target
+
+    def _image(self, digest: str) -> bytes:
+        """Device link and bundle with this object of the active job."""
+        source = self.recorded
+        with self.ledger.run.scratch("image") as scratch:
+            paths: dict[str, str] = {}
+            for index, job in enumerate(source.jobs):
+                chosen = digest if index == source.active else self.base[index]
+                # a link by a name of its own: the linker may write input names into the image
+                name = scratch / f"device-{index}.o"
+                name.symlink_to(self.ledger.run.object_path(chosen))
+                paths[job.output] = name.name
+            links = [job for job in source.recording.jobs if job.kind is JobKind.DEVICE_LINK]
+            for number, job in enumerate(links):
+                paths[job.output] = f"device-{number}.image"
+                source.replay(job.substitute(paths), scratch, cwd=scratch)
+            bundle = source.one(JobKind.BUNDLE)
+            paths[bundle.output] = "bundle"
+            source.replay(bundle.substitute(paths), scratch, cwd=scratch)
+            return (scratch / "bundle").read_bytes()

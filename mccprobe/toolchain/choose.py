@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from mccprobe.errors import CompilerNotFound, UsageError
+from mccprobe.errors import CompilerNotFound, ToolchainError, UsageError
 from mccprobe.toolchain.base import Toolchain
 from mccprobe.toolchain.clang import clang_toolchain
-from mccprobe.toolchain.mcc import MccPaths, find_mcc, mcc_toolchain
-from mccprobe.toolchain.sim import sim_toolchain
+from mccprobe.toolchain.mcc import MccPaths, MccToolchain, find_mcc, foreign_homes, mcc_toolchain
+from mccprobe.toolchain.sim import SIMULATED_MARK, SimToolchain, sim_toolchain
 
 NAMES = ("auto", "mcc", "sim", "clang")
 DEVICE_SUFFIXES = frozenset((".mu",))
@@ -38,16 +38,23 @@ def choose(
             f"--compiler does not go with --toolchain {name}", hint="name mcc with --mcc PATH; sim brings its own"
         )
     if name == "clang" or (name == "auto" and not device):
-        return Choice(clang_toolchain(compiler, sources))
+        return Choice(_clang(compiler, sources))
     if name == "sim":
         return Choice(sim_toolchain(cache))
     if name == "mcc":
-        return Choice(mcc_toolchain(mcc))
+        return _mcc(mcc_toolchain(mcc, cache), "")
     if compiler:
-        return Choice(clang_toolchain(compiler, sources))
+        return Choice(_clang(compiler, sources))
     found = find_mcc(mcc)
     if found.path is not None:
-        return Choice(mcc_toolchain(mcc), f"using mcc: {found.path}")
+        toolchain = mcc_toolchain(mcc, cache)
+        if toolchain.simulated and not shipped:
+            # our planted fault must not be "found" in a user's kernel that was meant for the real compiler
+            raise ToolchainError(
+                f"the only mcc here, {found.path} ({found.by}), is mccprobe's stand-in",
+                hint="name the real mcc with --mcc PATH; to try your kernel on the stand-in, say so: --toolchain sim",
+            )
+        return _mcc(toolchain, f"using {'the stand-in' if toolchain.simulated else 'mcc'}: {found.path} ({found.by})")
     if shipped:
         return Choice(
             sim_toolchain(cache),
@@ -58,3 +65,16 @@ def choose(
         hint="install the MUSA SDK or name it with --mcc PATH; to try your kernel on the stand-in, say so: "
         "--toolchain sim",
     )  # fmt: skip
+
+
+def _mcc(toolchain: Toolchain, told: str) -> Choice:
+    """With what of the environment is not used: another toolkit's variables are no secret."""
+    notes = foreign_homes(toolchain.root) if isinstance(toolchain, MccToolchain) and toolchain.root else []
+    return Choice(toolchain, "; ".join(filter(None, (told, *notes))))
+
+
+def _clang(compiler: str | None, sources: Sequence[str]) -> Toolchain:
+    """A compiler that says that it is the stand-in is the stand-in, also under this name."""
+    toolchain = clang_toolchain(compiler, sources)
+    identity = toolchain.identify()
+    return SimToolchain(identity.path) if SIMULATED_MARK in identity.version else toolchain

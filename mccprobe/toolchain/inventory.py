@@ -37,7 +37,7 @@ class Entry:
 
 def inventory(paths: MccPaths, cache: Path) -> list[Entry]:
     """mcc, sim and every clang of PATH, each probed."""
-    entries = [_mcc(paths), _sim(cache)]
+    entries = [_mcc(paths, cache), _sim(cache)]
     seen = set()
     for name in [f"clang-{major}" for major in CLANG_MAJORS] + ["clang"]:
         path = locate.which(name)
@@ -63,14 +63,14 @@ def _described(name: str, make: Any) -> Entry:
     )  # fmt: skip
 
 
-def _mcc(paths: MccPaths) -> Entry:
+def _mcc(paths: MccPaths, cache: Path) -> Entry:
     try:
         found = find_mcc(paths)
     except MccprobeError as error:
         return Entry("mcc", False, notes=(error.message, error.hint))
     if found.path is None:
         return Entry("mcc", False, notes=("looked at: " + ", ".join(found.looked),))
-    return _described("mcc", lambda: mcc_toolchain(paths))
+    return _described("mcc", lambda: mcc_toolchain(paths, cache))
 
 
 def _sim(cache: Path) -> Entry:

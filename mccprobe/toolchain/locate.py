@@ -16,6 +16,8 @@ from mccprobe.toolchain.base import Identity
 
 QUERY_TIMEOUT_S = 30.0
 _CLANG_VERSION = re.compile(r"clang version (\d+)\.")
+# mcc prints clang's line first and its own below it (mtgpu.md section 6); its own is the one to show
+_OWN_VERSION = re.compile(r"^(?:mcc|mccprobe-sim) version .*$", re.MULTILINE)
 WRAPPER_MARK = b"mccprobe wrapper"  # first kilobyte of the generated wrapper holds this line
 DEFAULT_CLANG = ("clang-14", "clang")
 
@@ -58,12 +60,13 @@ def identify(driver: Sequence[str]) -> Identity:
         )
     resolved = path.resolve()
     found = _CLANG_VERSION.search(text)
+    own = _OWN_VERSION.search(text)
     stat = resolved.stat()
     digest = hashlib.sha256(f"{resolved}\0{text}\0{stat.st_size}\0{stat.st_mtime_ns}".encode()).hexdigest()
     return Identity(
         path=path,
         resolved=resolved,
-        version=text.splitlines()[0].strip(),
+        version=(own.group() if own else text.splitlines()[0]).strip(),
         clang_major=int(found.group(1)) if found else None,
         fingerprint=digest[:16],
     )

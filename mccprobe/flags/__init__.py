@@ -1,0 +1,1 @@
+"""The flag catalogue: what is publicly known of compiler flags, as data with a source each."""

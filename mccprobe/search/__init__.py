@@ -1,0 +1,1 @@
+"""Pure search: no files, no processes, no clock, no global random numbers."""

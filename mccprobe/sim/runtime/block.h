@@ -1,0 +1,98 @@
+// One block of threads: lanes, physical warps, and the scheduler that runs them as fibers.
+//
+// One block runs at a time and one thread of it at a time. A thread gives way only in a barrier or
+// in a warp collective, so the order of events is the same in every run.
+#pragma once
+
+#include <musa_runtime.h>
+#include <stdint.h>
+
+#include <string>
+
+#include "fiber.h"
+
+namespace mccsim {
+
+constexpr int kMaxWarps = kMaxBlockThreads / 32;
+
+// A set of lanes of one warp.
+struct LaneSet {
+  uint64_t half[2] = {0, 0};
+  void add(int lane) { half[lane >> 6] |= uint64_t{1} << (lane & 63); }
+  void remove(int lane) { half[lane >> 6] &= ~(uint64_t{1} << (lane & 63)); }
+  bool has(int lane) const { return half[lane >> 6] >> (lane & 63) & 1; }
+  bool empty() const { return (half[0] | half[1]) == 0; }
+  int size() const { return __builtin_popcountll(half[0]) + __builtin_popcountll(half[1]); }
+  int lowest() const { return half[0] ? __builtin_ctzll(half[0]) : 64 + __builtin_ctzll(half[1]); }
+  int highest() const { return half[1] ? 127 - __builtin_clzll(half[1]) : 63 - __builtin_clzll(half[0]); }
+  friend bool operator==(const LaneSet &a, const LaneSet &b) {
+    return a.half[0] == b.half[0] && a.half[1] == b.half[1];
+  }
+  friend bool operator!=(const LaneSet &a, const LaneSet &b) { return !(a == b); }
+};
+
+enum class Wait : uint8_t { none, block_barrier, warp_barrier, wmma, finished };
+
+// What device code sees of the running thread. Copied as a whole at each switch, and laid out so that
+// threadIdx and __mccsim_lane_rank are its parts.
+struct ThreadView {
+  uint3 index;
+  int rank;  // among the warp's active lanes
+};
+
+struct alignas(64) Lane {
+  void *stack_pointer;
+  ThreadView view;
+  // The operand that the lane passed to its warp's collective.
+  const void *base;
+  const float *elements;
+  unsigned ld;
+  unsigned descriptor;
+  Wait wait;  // for a lane that does not run
+};
+
+struct Warp {
+  int lanes;         // threads of the block in this warp
+  LaneSet alive;
+  LaneSet ready;     // can run; the running lane is not in it
+  LaneSet arrived;   // wait in the warp's barrier or collective
+  LaneSet wmma;      // lanes that took part in the first WMMA operation; empty before it
+  int arrived_count, alive_count;
+  int active;        // lanes that share the elements of a fragment
+  bool uniform;      // the arrived lanes pass the same operand
+  bool upward;       // direction in which lanes are visited
+  const void *result;
+};
+
+struct Block {
+  Lane lane[kMaxBlockThreads];
+  Warp warp[kMaxWarps];
+  int threads, warps, warp_lanes;
+  int alive, at_barrier;
+  int current;       // running lane
+  int current_warp;
+  uint64_t switches;
+  std::string kernel;  // for messages
+};
+
+extern Block block;
+
+inline Lane &current_lane() { return block.lane[block.current]; }
+inline Warp &current_warp() { return block.warp[block.current_warp]; }
+
+// Runs one block to its end. `threads` lanes of shape blockDim run `function`.
+void run_block(void *function, const Arguments &arguments);
+
+// Gives way until the scheduler picks this thread again.
+void wait_for(Wait reason);
+
+// All arrived lanes of a warp can go on.
+void release_warp(Warp &warp);
+
+// Does the pending collective of a warp with the lanes that have arrived.
+void complete_collective(int warp_index);
+
+// "kernel gemm block (0,0,0)"
+std::string where();
+
+}  // namespace mccsim
