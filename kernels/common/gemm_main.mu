@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <string>
 #include <vector>
 
 #include "gemm.h"
@@ -36,8 +35,25 @@ const Case kCases[] = {
 // Above this the emulator would need minutes.
 const double kEmulatorMaxOperations = 4e10;
 
+// A short text without std::string: with -opt-bisect-limit clang 14 leaves calls to members of libstdc++'s
+// string that no library defines, and the article's one-line command would not link at any limit.
+struct Text {
+  char data[512] = "";
+
+  Text &operator=(const char *text) {
+    data[0] = 0;
+    return add(text);
+  }
+  Text &add(const char *text) {
+    const size_t used = strlen(data);
+    snprintf(data + used, sizeof data - used, "%s", text);
+    return *this;
+  }
+  bool empty() const { return data[0] == 0; }
+};
+
 struct Options {
-  std::string name = "small";
+  const char *name = "small";
   int m = 0, n = 0, k = 0;
   unsigned long long seed = 1;
   bool zero = false;
@@ -48,11 +64,11 @@ struct Options {
 
 struct Result {
   const char *verdict = "UNRESOLVED";
-  std::string reason;
+  Text reason;
   size_t elements = 0, mismatches = 0;
   double max_err = 0, tolerance = 0;
   std::vector<double> milliseconds;
-  std::string device = "unknown";
+  Text device;
 };
 
 // ---- command line -------------------------------------------------------------------------------
@@ -88,29 +104,29 @@ Options parse(int argc, char **argv) {
   Options options;
   parse_case("small", &options);
   for (int i = 1; i < argc; i++) {
-    std::string option = argv[i];
-    if (option == "--json") {
+    const char *option = argv[i];
+    const auto is = [option](const char *name) { return strcmp(option, name) == 0; };
+    if (is("--json")) {
       options.json = true;
       continue;
     }
-    if (option == "--list") {
+    if (is("--list")) {
       options.list = true;
       continue;
     }
-    const bool known = option == "--case" || option == "--seed" || option == "--input" || option == "--repeat";
-    if (!known)
+    if (!is("--case") && !is("--seed") && !is("--input") && !is("--repeat"))
       usage(argv[0], "unknown option ", argv[i]);
     if (++i == argc)
-      usage(argv[0], "no value for ", option.c_str());
+      usage(argv[0], "no value for ", option);
     const char *value = argv[i];
     unsigned long long number = 0;
-    if (option == "--case") {
+    if (is("--case")) {
       if (!parse_case(value, &options))
         usage(argv[0], "unknown case ", value);
-    } else if (option == "--seed") {
+    } else if (is("--seed")) {
       if (!parse_number(value, ~0ull, &options.seed))
         usage(argv[0], "bad seed ", value);
-    } else if (option == "--repeat") {
+    } else if (is("--repeat")) {
       if (!parse_number(value, 1000000, &number) || number == 0)
         usage(argv[0], "bad repeat count ", value);
       options.repeat = (int)number;
@@ -242,8 +258,8 @@ struct DeviceMemory {
   DeviceMemory &operator=(const DeviceMemory &) = delete;
 };
 
-std::string describe(const char *what, musaError_t error) {
-  return std::string(what) + ": " + musaGetErrorString(error);
+void explain(Text *reason, const char *what, musaError_t error) {
+  (*reason = what).add(": ").add(musaGetErrorString(error));
 }
 
 // Runs the kernel and compares. On return without a verdict the reason tells why.
@@ -254,7 +270,7 @@ void run(const Options &options, Result *result) {
   musaDeviceProp properties;
   musaError_t error = musaGetDeviceProperties(&properties, 0);
   if (error != musaSuccess) {
-    result->reason = describe("no device", error);
+    explain(&result->reason, "no device", error);
     return;
   }
   result->device = properties.name;
@@ -283,7 +299,7 @@ void run(const Options &options, Result *result) {
   if (error == musaSuccess)
     error = musaMemcpy(device_b.pointer, B.data(), B.size() * sizeof(half), musaMemcpyHostToDevice);
   if (error != musaSuccess) {
-    result->reason = describe("copy to the device", error);
+    explain(&result->reason, "copy to the device", error);
     return;
   }
   if (!options.zero)
@@ -307,7 +323,7 @@ void run(const Options &options, Result *result) {
     if (error == musaSuccess)
       error = musaDeviceSynchronize();
     if (error != musaSuccess) {
-      result->reason = describe("kernel launch", error);
+      explain(&result->reason, "kernel launch", error);
       break;
     }
     float milliseconds = 0;
@@ -315,7 +331,7 @@ void run(const Options &options, Result *result) {
     result->milliseconds.push_back(milliseconds);
     error = musaMemcpy(C.data(), device_c.pointer, C.size() * sizeof(half), musaMemcpyDeviceToHost);
     if (error != musaSuccess)
-      result->reason = describe("copy from the device", error);
+      explain(&result->reason, "copy from the device", error);
     else
       compare(C, expected, result);
   }
@@ -327,59 +343,66 @@ void run(const Options &options, Result *result) {
 
 // ---- output -------------------------------------------------------------------------------------
 
-std::string json_string(const std::string &text) {
-  std::string out = "\"";
-  for (char c : text) {
-    char escape[8];
-    if (c == '"' || c == '\\') {
-      out += '\\';
-      out += c;
-    } else if ((unsigned char)c < 0x20) {
-      snprintf(escape, sizeof escape, "\\u%04x", c);
-      out += escape;
-    } else {
-      out += c;
-    }
+void print_quoted(const char *text) {
+  putchar('"');
+  for (; *text; text++) {
+    if (*text == '"' || *text == '\\')
+      printf("\\%c", *text);
+    else if ((unsigned char)*text < 0x20)
+      printf("\\u%04x", *text);
+    else
+      putchar(*text);
   }
-  return out + "\"";
+  putchar('"');
 }
 
-std::string kernel_names(bool json) {
-  std::string out;
+void print_kernels(bool json) {
   const mccprobe_launch_record &record = mccprobe_launches();
-  for (int i = 0; i < record.count; i++)
-    out += (i ? ", " : "") + (json ? json_string(record.names[i]) : std::string(record.names[i]));
-  return out;
+  for (int i = 0; i < record.count; i++) {
+    if (i)
+      printf(", ");
+    if (json)
+      print_quoted(record.names[i]);
+    else
+      printf("%s", record.names[i]);
+  }
 }
 
 void print_json(const Options &options, const Result &result) {
-  printf("{\"case\": %s, \"m\": %d, \"n\": %d, \"k\": %d, \"seed\": %llu, \"input\": \"%s\",\n",
-         json_string(options.name).c_str(), options.m, options.n, options.k, options.seed,
-         options.zero ? "zero" : "random");
+  printf("{\"case\": ");
+  print_quoted(options.name);
+  printf(", \"m\": %d, \"n\": %d, \"k\": %d, \"seed\": %llu, \"input\": \"%s\",\n", options.m, options.n,
+         options.k, options.seed, options.zero ? "zero" : "random");
   printf(" \"elements\": %zu, \"mismatches\": %zu, \"max_err\": ", result.elements, result.mismatches);
   if (isfinite(result.max_err) && !result.milliseconds.empty())
     printf("%.9g", result.max_err);
   else
     printf("null");
-  printf(", \"tolerance\": %.9g,\n \"kernels\": [%s], \"milliseconds\": [", result.tolerance,
-         kernel_names(true).c_str());
+  printf(", \"tolerance\": %.9g,\n \"kernels\": [", result.tolerance);
+  print_kernels(true);
+  printf("], \"milliseconds\": [");
   for (size_t i = 0; i < result.milliseconds.size(); i++)
     printf("%s%.3f", i ? ", " : "", result.milliseconds[i]);
-  printf("],\n \"device\": %s, \"verdict\": \"%s\", \"reason\": %s}\n", json_string(result.device).c_str(),
-         result.verdict, json_string(result.reason).c_str());
+  printf("],\n \"device\": ");
+  print_quoted(result.device.empty() ? "unknown" : result.device.data);
+  printf(", \"verdict\": \"%s\", \"reason\": ", result.verdict);
+  print_quoted(result.reason.data);
+  printf("}\n");
 }
 
 void print_text(const Options &options, const Result &result) {
-  printf("gemm %s %dx%dx%d seed %llu: ", options.name.c_str(), options.m, options.n, options.k, options.seed);
+  printf("gemm %s %dx%dx%d seed %llu: ", options.name, options.m, options.n, options.k, options.seed);
   if (strcmp(result.verdict, "UNRESOLVED") == 0) {
-    printf("cannot tell: %s\n", result.reason.c_str());
+    printf("cannot tell: %s\n", result.reason.data);
     return;
   }
   double best = result.milliseconds[0];
   for (double ms : result.milliseconds)
     best = ms < best ? ms : best;
-  printf("%zu/%zu wrong, max_err %.4g, tolerance %.4f, kernels [%s], %.1f ms\n", result.mismatches,
-         result.elements, result.max_err, result.tolerance, kernel_names(false).c_str(), best);
+  printf("%zu/%zu wrong, max_err %.4g, tolerance %.4f, kernels [", result.mismatches, result.elements,
+         result.max_err, result.tolerance);
+  print_kernels(false);
+  printf("], %.1f ms\n", best);
 }
 
 }  // namespace

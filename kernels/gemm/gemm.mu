@@ -73,7 +73,7 @@ static_assert(kSharedBytes <= 73728, "MP22 has 72 KiB of shared memory per block
 // __launch_bounds__(1024, 2) would halve the registers per thread, and the accumulators spill (section 15).
 __global__ void __launch_bounds__(kThreads, 1)
     gemm_wmma_256(const half *__restrict__ A, const half *__restrict__ B, half *__restrict__ C, int M,
-                  int N, int K) {
+                  int K) {
   // The operand tiles are not needed any more when the epilogue starts, so it uses the same memory.
   __shared__ float4 shared[kSharedBytes / sizeof(float4)];
   half(*sA)[kLineA] = (half(*)[kLineA])shared;                    // [BK][BM + pad]
@@ -164,7 +164,7 @@ __global__ void __launch_bounds__(kThreads, 1)
 // For shapes that the large kernel does not take: one 16x16 tile of C per block of 32 threads. Such a
 // partial warp is legal, since its idle lanes are masked off (section 11).
 __global__ void __launch_bounds__(32) gemm_wmma_16(const half *__restrict__ A, const half *__restrict__ B,
-                                                   half *__restrict__ C, int M, int N, int K) {
+                                                   half *__restrict__ C, int M, int K) {
   __shared__ float tile[16 * 16];
   const long m0 = (long)blockIdx.x * 16, n0 = (long)blockIdx.y * 16;
   fragment<accumulator, 16, 16, 16, float> acc;
@@ -188,10 +188,10 @@ extern "C" musaError_t mccprobe_gemm(const half *A, const half *B, half *C, int 
     return musaErrorInvalidValue;
   if (M % GEMM_BM == 0 && N % GEMM_BN == 0 && K % GEMM_BK == 0) {
     MCCPROBE_LAUNCHED(gemm_wmma_256);
-    gemm_wmma_256<<<dim3(M / GEMM_BM, N / GEMM_BN), dim3(kThreads)>>>(A, B, C, M, N, K);
+    gemm_wmma_256<<<dim3(M / GEMM_BM, N / GEMM_BN), dim3(kThreads)>>>(A, B, C, M, K);
   } else if (M % 16 == 0 && N % 16 == 0 && K % 16 == 0) {
     MCCPROBE_LAUNCHED(gemm_wmma_16);
-    gemm_wmma_16<<<dim3(M / 16, N / 16), dim3(32)>>>(A, B, C, M, N, K);
+    gemm_wmma_16<<<dim3(M / 16, N / 16), dim3(32)>>>(A, B, C, M, K);
   } else {
     return musaErrorNotSupported;
   }

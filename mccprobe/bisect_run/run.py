@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -51,6 +52,16 @@ class _State:
     table: PassTable
     notes: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
+    phases: dict[str, float] = field(default_factory=dict)
+
+    @contextlib.contextmanager
+    def phase(self, name: str) -> Iterator[None]:
+        """Time a part of the work, in seconds under its name."""
+        start = time.monotonic()
+        try:
+            yield
+        finally:
+            self.phases[name] = self.phases.get(name, 0.0) + time.monotonic() - start
 
 
 def run_bisection(
@@ -69,14 +80,15 @@ def run_bisection(
     rest_args = request.reference_args if request.reference_args is not None else request.bad_args
     unit = bad_unit(request, state.ledger, prefix)
     # the bisected compile first: what is wrong with it is the user's first question
-    unit.start()
-    rest = Rest(request.toolchain, state.ledger, request.inputs, rest_args, timeout_s=request.compile_timeout_s)
-    unit.prepare()
-    reference, oracle = reference_with(request, unit, rest, journal)
-    program = Program(
-        unit, rest.inputs(), (*unit.recorded.args, *request.link_args), timeout_s=request.compile_timeout_s
-    )
-    judge = Judge(program, oracle, journal)
+    with state.phase("prepare"):
+        unit.start()
+        rest = Rest(request.toolchain, state.ledger, request.inputs, rest_args, timeout_s=request.compile_timeout_s)
+        unit.prepare()
+        reference, oracle = reference_with(request, unit, rest, journal)
+        program = Program(
+            unit, rest.inputs(), (*unit.recorded.args, *request.link_args), timeout_s=request.compile_timeout_s
+        )
+        judge = Judge(program, oracle, journal)
     if len(unit.recorded.jobs) > 1:
         choose_architecture(state, unit, judge)
     first = state.ledger.compile(unit.job(UNLIMITED))
@@ -94,14 +106,16 @@ def run_bisection(
     if first.object != unit.base[unit.recorded.active]:
         state.warnings.append("with -opt-bisect-limit=-1 the object differs from the plain build's object")
     progress.stage("compiling one command line several times")
-    determinism = check_command(unit, seconds=direct_seconds(unit))
+    with state.phase("determinism"):
+        determinism = check_command(unit, seconds=direct_seconds(unit))
     known = {}
     if reference is not None and same_link(program, reference.program):
         known[reference.object] = Verdict.GOOD
     axis = PassAxis(unit, judge, first.log.total)
     progress.stage(f"searching {first.log.total} pass executions")
     settings = replace(request.settings, width=executor.width)
-    result = bisect(axis, settings, known=known, on_trial=progress.trial)
+    with state.phase("search"):
+        result = bisect(axis, settings, known=known, on_trial=progress.trial)
     return _report(state, unit, axis, judge, oracle, reference, determinism, result, progress)
 
 
@@ -177,11 +191,12 @@ def _report(
     if edge:
         assert result.good is not None and result.bad is not None
         progress.stage("confirming the pass")
-        judgement = judge_edge(
-            unit, axis, judge, result.good, result.bad, state.table,
-            refused=lambda option: _refused(request, state.run, option),
-            verify_reference=lambda: reference is not None and bool(_reference_invalid(reference)),
-        )  # fmt: skip
+        with state.phase("confirm"):
+            judgement = judge_edge(
+                unit, axis, judge, result.good, result.bad, state.table,
+                refused=lambda option: _refused(request, state.run, option),
+                verify_reference=lambda: reference is not None and bool(_reference_invalid(reference)),
+            )  # fmt: skip
         if determinism.same:
             for limit in (result.good, result.bad):
                 key = axis.object_at(limit)
@@ -236,6 +251,7 @@ def _report(
         warnings=tuple(state.warnings),
         run_directory=str(state.run.root),
         seconds=time.monotonic() - state.started,
+        phases=state.phases,
     )
 
 

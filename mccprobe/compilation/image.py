@@ -27,6 +27,7 @@ def replace_image(host_object: bytes, old: bytes, new: bytes) -> bytes | None:
             if section["sh_type"] == "SHT_PROGBITS" and section["sh_size"] >= len(old) > 0:
                 data = section.data()
                 if data.startswith(old) and not data[len(old) :].strip(b"\0"):
+                    new += data[len(old) :]  # clang ends the image with a NUL, as it does a string
                     at = elf["e_shoff"] + index * elf["e_shentsize"] + _SH_OFFSET_FIELD
                     break
         else:

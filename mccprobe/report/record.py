@@ -119,6 +119,7 @@ class BisectReport:
     replayed: int = 0
     objects: int = 0
     seconds: float = 0.0
+    phases: dict[str, float] = field(default_factory=dict)
     verdicts: dict[str, int] = field(default_factory=dict)
     table: tuple[TableCell, ...] = ()
     reproduce_good: tuple[tuple[str, ...], ...] = ()
@@ -168,6 +169,7 @@ class BisectReport:
             "objects": {"good": self.good_object, "bad": self.bad_object, "distinct_tested": self.objects},
             "trials": {"compiles": self.compiles, "runs": self.runs, "replayed": self.replayed},
             "seconds": round(self.seconds, 3),
+            "phases": {name: round(seconds, 3) for name, seconds in self.phases.items()},
             "verdicts": dict(self.verdicts),
             "table": [cell.to_dict() for cell in self.table],
             "reproduce": {

@@ -17,16 +17,27 @@ one, so it is no evidence on p (counting it, p = 0.2 had three wrong edges in 10
    between two neighbouring built limits share their likelihood, so the posterior is a step function
    (`posterior`). Candidate "the good end is bad already" has the share ALREADY_BAD_SHARE.
 
-3. Without any prior on p: a wrong edge needs n BAD runs of a bad object (the bad end's and the
-   confirmations') and m GOOD confirmations of another bad object. For every p that has probability at most
+3. The posterior averages over p. For a statement that holds at every single p, the others get the p
+   that suits them best (`proven`):
+
+       risk = sum over F' of mass(F') max_p p^n (1-p)^m(F') / (mass(F) B(n+1, m(F)+1)).
+
+   Law: whatever p is, the probability to stop at a wrong F with risk <= a is at most a, at whatever
+   moment the search stops. Proof: sum over F' and over the data at which the search stops at F != F'
+   of mass(F') p^n (1-p)^m(F') <= a mass(F) B(n+1, m(F)+1), and what stands on the right is a times a
+   probability of data.
+
+4. Without a prior on F, and for verdicts that are not monotone: a wrong edge needs n BAD runs of a bad
+   object (the bad end's and the confirmations') and m GOOD confirmations of another bad object. That has
+   probability at most
 
        worst_case_miss(n, m) = max over p of p^n (1-p)^m = n^n m^m / (n+m)^(n+m),
 
-   however many objects the search looked at before, and whether the program is monotone or not.
+   however many objects the search looked at before.
 
-An edge is stated with the smaller of the two confidences, 1 - (3) and the posterior (2). Where the
-verdicts are not monotone in the limit, (2) does not apply, and (1) with even odds takes its place.
-What stays assumed: p is the same for the objects compared. Reference: bisection.md 3.2, item 6.
+An edge is stated with the smaller of 1 - (3) and 1 - (4); where the verdicts are not monotone in the
+limit, (1) with even odds takes the place of (3). What stays assumed: p is the same for the objects
+compared. Reference: bisection.md 3.2, item 6.
 """
 
 from __future__ import annotations
@@ -52,11 +63,7 @@ def miss_ratio(bad_runs: int, good_runs: int) -> float:
 
 def worst_case_miss(bad_runs: int, good_runs: int) -> float:
     """Largest p^n (1-p)^m over all p: bound for any failure rate, 1.0 if either count is 0."""
-    total = bad_runs + good_runs
-    if not bad_runs or not good_runs:
-        return 1.0
-    p = bad_runs / total
-    return math.exp(bad_runs * math.log(p) + good_runs * math.log1p(-p))
+    return math.exp(_log_best(bad_runs, good_runs))
 
 
 @dataclass(frozen=True)
@@ -88,14 +95,20 @@ class Segment:
     """Candidates low < F <= high that all fit the evidence equally well.
 
     The first segment of a posterior has low == high == the good end: bad from there on already.
-    lucky: m, GOOD runs of objects that are bad if F lies here. rate: expected p then.
+    n, lucky: BAD runs and GOOD runs of bad objects if F lies here. mass: prior, in candidates.
     """
 
     low: int
     high: int
-    probability: float
+    n: int
     lucky: int
-    rate: float
+    mass: float
+    probability: float
+
+    @property
+    def rate(self) -> float:
+        """Expected p if F lies here."""
+        return (self.n + 1) / (self.n + self.lucky + 2)
 
 
 def later_bad_runs(ledger: Ledger) -> int:
@@ -142,38 +155,48 @@ def posterior(evidence: Evidence) -> list[Segment]:
     n = evidence.bad_runs
     knots = evidence.knots
     share = ALREADY_BAD_SHARE / (1.0 - ALREADY_BAD_SHARE)
-    parts: list[tuple[int, int, float, int]] = []  # low, high, log weight, m
+    parts: list[tuple[int, int, int, float]] = []  # low, high, lucky, mass
     m = evidence.false_good
     for index in range(len(knots) - 1, -1, -1):
         knot = knots[index]
         m += knot.good_runs
-        if index:
-            before = knots[index - 1]
-            low, mass = before.limit, float(knot.limit - before.limit) if knot.key != before.key else 0.0
-        else:
-            low, mass = knot.limit, share * evidence.prior_span
-        if mass:
-            parts.append((low, knot.limit, math.log(mass) + _log_beta(n, m), m))
-    if not parts:
-        return []
+        if index == 0:
+            parts.append((knot.limit, knot.limit, m, share * evidence.prior_span))
+        elif knot.key != knots[index - 1].key:
+            low = knots[index - 1].limit
+            parts.append((low, knot.limit, m, float(knot.limit - low)))
     parts.reverse()
-    top = max(part[2] for part in parts)
-    weights = [math.exp(part[2] - top) for part in parts]
+    logs = [math.log(mass) + _log_mixture(n, lucky) for _, _, lucky, mass in parts]
+    top = max(logs)
+    weights = [math.exp(value - top) for value in logs]
     whole = sum(weights)
     return [
-        Segment(low, high, weight / whole, lucky, (n + 1) / (n + lucky + 2))
-        for (low, high, _, lucky), weight in zip(parts, weights, strict=True)
+        Segment(low, high, n, lucky, mass, weight / whole)
+        for (low, high, lucky, mass), weight in zip(parts, weights, strict=True)
     ]
 
 
-def _log_beta(n: int, m: int) -> float:
-    """log of m! / (n+m+1)!; the factor n! is the same for all candidates."""
-    return math.lgamma(m + 1) - math.lgamma(n + m + 2)
+def proven(segments: Sequence[Segment]) -> float:
+    """1 - risk (3) of the last segment, against all others; 0.0 if that is worse than nothing."""
+    *others, last = segments
+    own = math.log(last.mass) + _log_mixture(last.n, last.lucky)
+    risk = math.fsum(math.exp(min(0.0, math.log(s.mass) + _log_best(s.n, s.lucky) - own)) for s in others)
+    return max(0.0, 1.0 - risk)
 
 
-def probability_of(segments: Sequence[Segment], low: int, high: int) -> float:
-    """Posterior mass of low < F <= high."""
-    return math.fsum(s.probability for s in segments if low <= s.low < s.high <= high)
+def _log_mixture(n: int, m: int) -> float:
+    """log B(n+1, m+1): n BAD and m GOOD runs of bad objects, averaged over p."""
+    return math.lgamma(n + 1) + math.lgamma(m + 1) - math.lgamma(n + m + 2)
+
+
+def _log_best(n: int, m: int) -> float:
+    """log of the same at the p that makes it most likely, n / (n+m)."""
+    value = 0.0
+    if n:
+        value += n * math.log(n / (n + m))
+    if m:
+        value += m * math.log(m / (n + m))
+    return value
 
 
 @dataclass(frozen=True)
@@ -195,9 +218,9 @@ class EdgeEvidence:
     def confidence(self, more_bad: int, more_good: int) -> float:
         """Confidence after that many confirmations of each side, all of which agree."""
         worst = worst_case_miss(self.sure_bad_runs + more_bad, more_good)
-        return min(self._posterior(more_bad, more_good), 1.0 - worst)
+        return min(self._against_others(more_bad, more_good), 1.0 - worst)
 
-    def _posterior(self, more_bad: int, more_good: int) -> float:
+    def _against_others(self, more_bad: int, more_good: int) -> float:
         if self.monotone is None:
             return 1.0 / (1.0 + miss_ratio(self.later_bad_runs + more_bad, self.good_side_runs + more_good))
         knots = tuple(
@@ -207,7 +230,7 @@ class EdgeEvidence:
         evidence = Evidence(
             knots, self.monotone.bad_runs + more_bad, self.monotone.false_good, self.monotone.prior_span
         )
-        return probability_of(posterior(evidence), self.good, self.bad)
+        return proven(posterior(evidence))
 
     def plan(self, wanted: float) -> tuple[int, int]:
         """Fewest confirmations (bad side, good side), at least one of each, that reach `wanted`.
@@ -217,7 +240,7 @@ class EdgeEvidence:
         """
         best = (0.0, 1, 1)
         for reruns in range(2, MAX_CONFIRMATIONS + 1):
-            # the bound of (3) first: it is cheap and refuses most splits
+            # the bound of (4) first: it is cheap and refuses most splits
             splits = [
                 (bad, reruns - bad)
                 for bad in range(1, reruns)
@@ -230,23 +253,21 @@ class EdgeEvidence:
         return best[1], best[2]
 
 
-def worth_learning_rate(top: Segment, rival: Segment, bad_runs: int, wanted: float) -> bool:
+def worth_learning_rate(top: Segment, rival: Segment, wanted: float) -> bool:
     """True if running the bad side of `top` gets it to `wanted` sooner than running its good side alone.
 
     GOOD runs of the good side help ever less where n is small: with p hardly known, luck explains any
     number of them. k BAD runs of the bad side cost about k / rate runs. Compared are the runs in all
-    for k = 0, 1, 2, 4, 8, if `top` is true and the rival explains what `top` does not.
+    for k = 0, 1, 2, 4, 8, if `top` is true and `rival` is the only other explanation.
     """
-    share = min(max(top.probability, 1e-12), 1.0 - 1e-12)
-    prior = math.log1p(-share) - math.log(share) + _log_beta(bad_runs, top.lucky)
-    prior -= _log_beta(bad_runs, rival.lucky) + math.log1p(-wanted) - math.log(wanted)
+    gain = math.log(top.mass) - math.log(rival.mass) + math.log1p(-wanted)
 
     def runs(k: int) -> int:
-        n, lucky = bad_runs + k, round(k * (1.0 - top.rate) / top.rate)
-        owed = prior - _log_beta(n, top.lucky + lucky)
+        n, lucky = top.n + k, round(k * (1.0 - top.rate) / top.rate)
+        owed = gain + _log_mixture(n, top.lucky + lucky)
 
         def enough(good: int) -> bool:
-            return owed + _log_beta(n, rival.lucky + lucky + good) <= 0.0
+            return _log_best(n, rival.lucky + lucky + good) <= owed
 
         high = 1
         while not enough(high) and high < UNREACHABLE:

@@ -6,10 +6,9 @@ that lies later than the median), in closed form over both unknowns, the first b
 (see confidence.py for the model, its prior and what it assumes). The search ends when one pair of
 neighbouring limits holds the wanted probability.
 
-Law: with the model right, an edge is wrong with probability at most 1 - confidence, whatever p is. The
-posterior says so only on the average over p; RISK_MARGIN makes up for the worst p (near 0.2), and
-benchmarks/flaky_confidence.py measures each. A BAD run of the good end ends the search: that side
-must never fail.
+Law: with the model right, an edge is wrong with probability at most 1 - confidence, whatever p is
+(confidence.py, 3); benchmarks/flaky_confidence.py measures it for each p. A BAD run of the good end
+ends the search: that side must never fail.
 """
 
 from __future__ import annotations
@@ -23,8 +22,8 @@ from mccprobe.search.confidence import (
     Segment,
     failure_rate,
     gather,
-    later_bad_runs,
     posterior,
+    proven,
     worth_learning_rate,
 )
 from mccprobe.search.ends import Undecided, good_end_fails
@@ -35,7 +34,7 @@ from mccprobe.search.trial import Purpose
 ESTIMATE_RUNS = 20  # of the bad end, unless ESTIMATE_BADS come first (bisection.md 3.2, item 6)
 ESTIMATE_BADS = 5
 RUN_LIMIT = 2000  # oracle runs of one flaky search where the user set no limit: enough down to p = 0.02
-RISK_MARGIN = 2.0  # measured at p = 0.2: 1.5 wrong edges in 100 for a posterior risk of 1 in 100
+LIKELY = 0.5  # posterior from which a search for the edge becomes a proof of it
 UNRESOLVED_RUNS = 3  # of an object that gave nothing else; then it counts as one without a verdict
 LEAST_INFORMATION = 1e-12  # nats; below that a probe says nothing
 
@@ -72,7 +71,7 @@ class FlakySearch:
         self._estimate_rate()
         while True:
             segments = self.segments()
-            edge = self._edge(segments[-1]) if segments else None
+            edge = self._edge(segments)
             if edge is not None and edge.confidence >= self.confidence:
                 return edge
             limit = self._next_probe(segments)
@@ -107,15 +106,15 @@ class FlakySearch:
                 goods += tally.good
         return failure_rate(bads, bads + goods)
 
-    def _edge(self, top: Segment) -> FlakyEdge | None:
-        """The segment as an edge, if its ends are neighbours and its low side was GOOD at least once."""
+    def _edge(self, segments: Sequence[Segment]) -> FlakyEdge | None:
+        """The top segment as an edge, if its ends are neighbours and its low side was GOOD at least once."""
+        top = segments[-1]
         between = range(top.low + 1, top.high)
         if top.low == top.high or top.high != self.lowest_bad() or any(u not in self._dead for u in between):
             return None
         if not self.ledger.tally(self.ledger.require_object(top.low)).good:
             return None
-        confidence = max(0.0, 1.0 - RISK_MARGIN * (1.0 - top.probability))
-        return FlakyEdge(top.low, top.high, tuple(between), confidence)
+        return FlakyEdge(top.low, top.high, tuple(between), proven(segments))
 
     # --- questions -------------------------------------------------------------------------------
 
@@ -159,18 +158,14 @@ class FlakySearch:
             self._dead.update(self.ledger.limits_of(key))
 
     def _next_probe(self, segments: Sequence[Segment]) -> int | None:
-        """The most telling probe; or the bad side of the likely edge, where p is known too badly for
-        the good side to tell anything soon."""
-        limit = self._best_probe(segments)
-        if limit is None or len(segments) < 2:
-            return limit
-        top, rival = segments[-1], segments[-2]
-        likely = top.probability > 0.5 and limit == top.low
-        n = later_bad_runs(self.ledger)
-        wanted = 1.0 - (1.0 - self.confidence) / RISK_MARGIN
-        if likely and worth_learning_rate(top, rival, n, wanted):
-            return top.high
-        return limit
+        """The most telling probe; once the edge is likely, what proves it soonest: a run of its good
+        side, which speaks against every other candidate, or of its bad side, where p is known too
+        badly for the good side to prove anything soon."""
+        top = segments[-1]
+        if len(segments) < 2 or top.probability < LIKELY or self._edge(segments) is None:
+            return self._best_probe(segments)
+        rival = max(segments[:-1], key=lambda segment: segment.probability)
+        return top.high if worth_learning_rate(top, rival, self.confidence) else top.low
 
     def _best_probe(self, segments: Sequence[Segment]) -> int | None:
         """The limit whose next run is expected to tell most about the first bad limit.

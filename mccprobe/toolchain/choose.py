@@ -35,7 +35,8 @@ def choose(
     device = any(Path(source).suffix in DEVICE_SUFFIXES for source in sources)
     if compiler and name in ("mcc", "sim"):
         raise UsageError(
-            f"--compiler does not go with --toolchain {name}", hint="name mcc with --mcc PATH; sim brings its own"
+            f"--compiler does not go with --toolchain {name}",
+            hint="name mcc with --mcc PATH; sim brings its own",
         )
     if name == "clang" or (name == "auto" and not device):
         return Choice(_clang(compiler, sources))
@@ -52,13 +53,16 @@ def choose(
             # our planted fault must not be "found" in a user's kernel that was meant for the real compiler
             raise ToolchainError(
                 f"the only mcc here, {found.path} ({found.by}), is mccprobe's stand-in",
-                hint="name the real mcc with --mcc PATH; to try your kernel on the stand-in, say so: --toolchain sim",
+                hint="name the real mcc with --mcc PATH; to try your kernel on the stand-in, say so: "
+                "--toolchain sim",
             )
-        return _mcc(toolchain, f"using {'the stand-in' if toolchain.simulated else 'mcc'}: {found.path} ({found.by})")
+        what = "the stand-in" if toolchain.simulated else "mcc"
+        return _mcc(toolchain, f"using {what}: {found.path} ({found.by})")
     if shipped:
         return Choice(
             sim_toolchain(cache),
-            "no mcc here: this shipped kernel runs on the stand-in `sim` (clang-14 with an emulated 128-lane warp)",
+            "no mcc here: this shipped kernel runs on the stand-in `sim` (clang-14 with an emulated "
+            "128-lane warp)",
         )
     raise CompilerNotFound(
         "mcc", found.looked,

@@ -10,7 +10,7 @@ from mccprobe.errors import SourceDoesNotCompile, StaleCompileCache, ToolchainEr
 from mccprobe.process import RunSpec, run
 from mccprobe.toolchain import locate
 from mccprobe.toolchain.base import Capabilities, Identity, Recording
-from mccprobe.toolchain.jobs import parse_jobs
+from mccprobe.toolchain.jobs import parse_jobs, with_stable_cuid
 
 # Compile caches that answer for the compiler: switched off, or moved into the trial's own folder.
 _CACHE_OFF = {"CCACHE_DISABLE": "1", "SCCACHE_RECACHE": "1"}
@@ -74,6 +74,8 @@ class ClangDriver:
                 detail=result.stderr_text[-2000:],
                 hint="is this a clang-style driver?",
             )
+        if not any(argument.startswith(("-cuid=", "-fuse-cuid=")) for argument in args):
+            jobs = with_stable_cuid(jobs, "\0".join(_without_output(args)))
         return Recording(command, jobs, env)
 
     def check_fresh(self, ran: int, limit: int, what: str) -> None:
@@ -84,6 +86,11 @@ class ClangDriver:
             hint="a compile cache or a wrapper answers in the compiler's place; remove it "
             "(for mcc: rm -r /tmp/mcc_cache, unset MUSA_CACHE_PATH) and run again",
         )
+
+
+def _without_output(args: Sequence[str]) -> list[str]:
+    """The arguments less `-o FILE`: that names the run directory."""
+    return [argument for before, argument in zip(("", *args), args, strict=False) if "-o" not in (before, argument)]
 
 
 def _errors_only(text: str) -> str:

@@ -12,6 +12,7 @@ protects the next character (clang/lib/Driver/Job.cpp, Command::printArg).
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -141,6 +142,23 @@ def _mark_device_links(jobs: list[Job]) -> tuple[Job, ...]:
     return tuple(marked)
 
 
+def with_stable_cuid(jobs: Iterable[Job], seed: str) -> tuple[Job, ...]:
+    """Give the jobs a compilation-unit id that does not change from recording to recording.
+
+    The driver draws a random `-cuid=` for each call (clang/lib/Driver/Driver.cpp, CUIDKind::Random). With
+    it, no compile of a resumed run would be known again. It must only be the same for host and device.
+    """
+    fixed = "-cuid=" + hashlib.sha256(seed.encode()).hexdigest()[:16]
+
+    def edited(job: Job) -> Job:
+        if not any(argument.startswith("-cuid=") for argument in job.argv):
+            return job
+        argv = tuple(fixed if argument.startswith("-cuid=") else argument for argument in job.argv)
+        return replace(job, argv=argv)
+
+    return tuple(edited(job) for job in jobs)
+
+
 # ---------------------------------------------------------------------------------------------
 # options of the LLVM command line inside a cc1 argv
 
@@ -157,8 +175,10 @@ def mllvm_options(argv: Sequence[str]) -> list[str]:
     while index < len(argv):
         argument = argv[index]
         if argument == "-mllvm" and index + 1 < len(argv):
-            found.append(argv[index + 1])
-            index += 1
+            # a driver may also be given `-Xclang -mllvm -Xclang OPTION`
+            through = argv[index + 1] == "-Xclang" and index + 2 < len(argv)
+            index += 2 if through else 1
+            found.append(argv[index])
         elif argument.startswith("-mllvm="):
             found.append(argument[len("-mllvm=") :])
         index += 1

@@ -18,22 +18,21 @@ from mccprobe.errors import CompilerNotFound, StaleCompileCache, ToolchainError
 from mccprobe.toolchain import locate
 from mccprobe.toolchain.base import Capabilities, Identity, Recording, Toolchain
 from mccprobe.toolchain.driver import ClangDriver
-from mccprobe.toolchain.probe import (
-    Findings,
-    ProbeCache,
-    accepted_pins,
-    device_nodes,
-    from_document,
-    probe,
-    to_document,
-)
+from mccprobe.toolchain.findings import Findings, ProbeCache, device_nodes, from_document, to_document
+from mccprobe.toolchain.probe import accepted_pins, probe
 from mccprobe.toolchain.sim import SIMULATED_MARK, SimToolchain
 
 HOME_VARIABLES = ("MUSA_HOME", "MUSA_PATH", "MUSA_INSTALL_PATH")
 DEFAULT_MCC = Path("/usr/local/musa/bin/mcc")  # where the SDK installs itself (mtgpu.md section 6)
 STALE_CACHE = Path("/tmp/mcc_cache")  # named in the article, section 19: a stale one misled its bisection
 # any of these makes the folder above bin/ a toolkit (mtgpu.md section 6)
-_TOOLKIT_MARKS = ("version.json", "include/musa_runtime.h", "include/musa.h", "lib/libmusart.so", "mtgpu/bitcode")
+_TOOLKIT_MARKS = (
+    "version.json",
+    "include/musa_runtime.h",
+    "include/musa.h",
+    "lib/libmusart.so",
+    "mtgpu/bitcode",
+)
 
 
 @dataclass(frozen=True)
@@ -46,7 +45,7 @@ class MccPaths:
 
 @dataclass(frozen=True)
 class FoundMcc:
-    """Where mcc is (None: nowhere), who named it, where it was looked for, which wrappers were passed over."""
+    """Where mcc is (None: nowhere), who named it, where it was looked for, wrappers that were passed over."""
 
     path: Path | None
     by: str
@@ -63,13 +62,18 @@ def find_mcc(paths: MccPaths) -> FoundMcc:
                 raise CompilerNotFound(f"mcc ({name})", [value], hint=f"{name} must name an executable file")
             if locate.is_our_wrapper(Path(found)):
                 raise ToolchainError(
-                    f"{found} ({name}) is mccprobe's wrapper, not the compiler", hint="name the real mcc with --mcc PATH"
+                    f"{found} ({name}) is mccprobe's wrapper, not the compiler",
+                    hint="name the real mcc with --mcc PATH",
                 )
             return FoundMcc(Path(found).absolute(), name, (value,))
     candidates = [("--musa-path", Path(paths.musa_path) / "bin" / "mcc")] if paths.musa_path else []
-    candidates += [(name, Path(os.environ[name]) / "bin" / "mcc") for name in HOME_VARIABLES if os.environ.get(name)]
+    candidates += [
+        (name, Path(os.environ[name]) / "bin" / "mcc") for name in HOME_VARIABLES if os.environ.get(name)
+    ]
     candidates.append((str(DEFAULT_MCC), DEFAULT_MCC))
-    candidates += [("PATH", Path(folder) / "mcc") for folder in os.environ.get("PATH", "").split(os.pathsep) if folder]
+    candidates += [
+        ("PATH", Path(folder) / "mcc") for folder in os.environ.get("PATH", "").split(os.pathsep) if folder
+    ]
     looked, wrappers = [], []
     for name, path in candidates:
         if name != "PATH":
@@ -157,7 +161,9 @@ class MccToolchain(ClangDriver):
         """What of the environment could let another toolkit or an old object in."""
         notes = []
         if self.root is None:
-            notes.append("no toolkit is pinned: the folder above this mcc is not one (name it with --musa-path DIR)")
+            notes.append(
+                "no toolkit is pinned: the folder above this mcc is not one (name it with --musa-path DIR)"
+            )
         else:
             how = ", ".join(self.driver[1:]) or "by the environment alone: this mcc takes no --musa-path"
             notes.append(f"toolkit: {self.root} (pinned: {how})")
@@ -177,8 +183,8 @@ class MccToolchain(ClangDriver):
         if stale:
             raise StaleCompileCache(
                 f"{self.driver[0]} answers from a compile cache: {stale}",
-                hint="remove the cache (for mcc: rm -r /tmp/mcc_cache, unset MUSA_CACHE_PATH) or the caching wrapper, "
-                "and run again: a bisection on old objects names a wrong pass",
+                hint="remove the cache (for mcc: rm -r /tmp/mcc_cache, unset MUSA_CACHE_PATH) or the caching "
+                "wrapper, and run again: a bisection on old objects names a wrong pass",
             )
         return super().record(args, scratch)
 
@@ -191,7 +197,9 @@ def foreign_homes(root: Path) -> list[str]:
         if value and Path(value).resolve() != root.resolve():
             notes.append(f"{name}={value} points elsewhere; compiles get {root} in its place")
     for folder in filter(None, os.environ.get("LD_LIBRARY_PATH", "").split(os.pathsep)):
-        if (Path(folder) / "libmusart.so").exists() and not Path(folder).resolve().is_relative_to(root.resolve()):
+        if (Path(folder) / "libmusart.so").exists() and not Path(folder).resolve().is_relative_to(
+            root.resolve()
+        ):
             notes.append(f"LD_LIBRARY_PATH holds another toolkit's libraries: {folder}")
     return notes
 
@@ -203,7 +211,9 @@ def toolkit_root(mcc: Path, named: str | None) -> Path | None:
     """
     if named is not None:
         if not Path(named).is_dir():
-            raise ToolchainError(f"--musa-path {named}: no such folder", hint="name the toolkit's root folder")
+            raise ToolchainError(
+                f"--musa-path {named}: no such folder", hint="name the toolkit's root folder"
+            )
         return Path(named).resolve()
     for root in (mcc.resolve().parent.parent, mcc.parent.parent.resolve()):
         if any((root / mark).exists() for mark in _TOOLKIT_MARKS):
@@ -219,11 +229,16 @@ def mcc_toolchain(paths: MccPaths, cache: Path | None = None) -> Toolchain:
     found = find_mcc(paths)
     if found.path is None:
         raise CompilerNotFound(
-            "mcc", found.looked, hint="install the MUSA SDK, or name it with --mcc PATH; without it: --toolchain sim"
+            "mcc",
+            found.looked,
+            hint="install the MUSA SDK, or name it with --mcc PATH; without it: --toolchain sim",
         )
     identity = locate.identify([str(found.path)])
     if SIMULATED_MARK in identity.version:
         return SimToolchain(found.path)
-    told = [f"named by {found.by}", *(f"{wrapper} is mccprobe's wrapper: passed over" for wrapper in found.wrappers)]
+    told = [
+        f"named by {found.by}",
+        *(f"{wrapper} is mccprobe's wrapper: passed over" for wrapper in found.wrappers),
+    ]
     root = toolkit_root(found.path, paths.musa_path)
     return MccToolchain(found.path, root, cache, identity=identity, told=told)

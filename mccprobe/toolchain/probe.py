@@ -1,28 +1,23 @@
-"""What an mcc can do, found by running it on a three-line kernel; the answers are kept in the cache.
+"""What an mcc can do, found by running it on a three-line kernel.
 
-Flow: driver -> small compiles in a folder of their own -> Findings -> one JSON file for each compiler
-fingerprint and environment. What is not public about mcc (does `-S` work, are there BISECT lines, is a
-repeated option fatal, is there a compile cache) is asked, never assumed: mtgpu.md, sections 1.3 and 11.
+Flow: driver -> small compiles in a folder of their own -> Findings. What is not public about mcc (does
+`-S` work, are there BISECT lines, is a repeated option fatal, is there a compile cache) is asked, never
+assumed: mtgpu.md, sections 1.3 and 11.
 """
 
 from __future__ import annotations
 
-import contextlib
-import hashlib
-import json
 import os
 import re
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
 
 from mccprobe.process import RunResult, RunSpec, run
-from mccprobe.toolchain.base import NOT_PROBED, Identity
+from mccprobe.toolchain.base import Identity
+from mccprobe.toolchain.findings import Findings
 from mccprobe.toolchain.jobs import Job, JobKind, back_end_argv, parse_jobs, value_after
 
-FORMAT_VERSION = 1  # of the cache file; another one is probed again
 PROBE_TIMEOUT_S = 60.0  # one compile of a three-line kernel; only ends a hung compiler
 ARCHITECTURES = ("mp_22", "mp_31", "mp_21")  # S4000 first: the GPU that mccprobe is made for
 BUNDLE_ID = re.compile(r"^(musa-mtgpu-mt-musa|mthg-mt-musa)-+\w+$|^musa-mthg-mt-musa-+\w+$", re.MULTILINE)
@@ -45,80 +40,33 @@ int main() {
   return value == 1234 ? 0 : 4;
 }
 """
-_PROGRAM_SAYS = {2: "no device memory: is a device there?", 3: "a kernel does not run", 4: "a kernel gives a wrong value"}
+_PROGRAM_SAYS = {
+    2: "no device memory: is a device there?",
+    3: "a kernel does not run",
+    4: "a kernel gives a wrong value",
+}
+_NOT_TAKEN = re.compile(r"unknown argument|unsupported option|argument unused")
 _RUNNING = "BISECT: running pass ("
 
 
-@dataclass
-class Findings:
-    """Answers of one probe; all of it fits into JSON.
-
-    stale: why its answers cannot be trusted ("" if they can). notes: for people, a line each.
-    """
-
-    compile: bool | str = NOT_PROBED
-    run: bool | str = NOT_PROBED
-    bisect: bool | str = NOT_PROBED
-    resources: bool | str = NOT_PROBED
-    bundle: bool | str = NOT_PROBED
-    stale: str = ""
-    arch: str = ""
-    notes: list[str] = field(default_factory=list)
-
-
-class ProbeCache:
-    """One JSON file an answer below `folder`; None as folder keeps nothing."""
-
-    def __init__(self, folder: Path | None) -> None:
-        self.folder = folder
-
-    def key(self, *parts: object) -> str:
-        """A file name for everything that an answer depends on."""
-        return hashlib.sha256(json.dumps([FORMAT_VERSION, *map(str, parts)]).encode()).hexdigest()[:20]
-
-    def load(self, key: str) -> dict[str, Any] | None:
-        """The kept answer; one that cannot be read is asked again."""
-        if self.folder is None:
-            return None
-        try:
-            document = json.loads((self.folder / f"{key}.json").read_text("utf-8"))
-        except (OSError, ValueError):
-            return None
-        return document if isinstance(document, dict) else None
-
-    def store(self, key: str, document: Mapping[str, Any]) -> None:
-        """Keep an answer; a cache that cannot be written costs time, not correctness."""
-        if self.folder is None:
-            return
-        with contextlib.suppress(OSError):
-            self.folder.mkdir(parents=True, exist_ok=True)
-            temporary = self.folder / f".{key}.{os.getpid()}"
-            temporary.write_text(json.dumps(document, indent=1), encoding="utf-8")
-            temporary.replace(self.folder / f"{key}.json")
-
-
-def device_nodes() -> list[str]:
-    """Names below /dev that come and go with a GPU driver: a kept "cannot run" is asked again when they change."""
-    with contextlib.suppress(OSError):
-        names = [path.name for path in Path("/dev").iterdir() if path.name.startswith(("mt", "dri"))]
-        renderers = [path.name for path in Path("/dev/dri").iterdir()] if "dri" in names else []
-        return sorted(names + renderers)
-    return []
-
-
 def accepted_pins(mcc: Path, root: Path, environment: Mapping[str, str]) -> tuple[str, ...]:
-    """Those of mcc's options that tie it to one toolkit which this mcc takes (seen in zml/xla, julia-musa)."""
-    taken = []
+    """Which of the options that tie mcc to one toolkit (seen in zml/xla, julia-musa) this mcc takes."""
+    taken: list[str] = []
+    question = ("-###", "-x", "musa", "--musa-device-only", "-c", os.devnull, "-o", "probe.o")
     for option in (f"--musa-path={root}", "--musa-path-ignore-env"):
-        argv = [str(mcc), *taken, option, "-###", "-x", "musa", "--musa-device-only", "-c", os.devnull, "-o", "probe.o"]
-        result = run(RunSpec(argv, env=environment, timeout_s=PROBE_TIMEOUT_S))
-        if result.ok and not re.search(r"unknown argument|unsupported option|argument unused", result.stderr_text):
+        result = run(
+            RunSpec([str(mcc), *taken, option, *question], env=environment, timeout_s=PROBE_TIMEOUT_S)
+        )
+        if result.ok and not _NOT_TAKEN.search(result.stderr_text):
             taken.append(option)
     return tuple(taken)
 
 
 def probe(
-    driver: Sequence[str], identity: Identity, root: Path | None, environment: Callable[[Path], dict[str, str]]
+    driver: Sequence[str],
+    identity: Identity,
+    root: Path | None,
+    environment: Callable[[Path], dict[str, str]],
 ) -> Findings:
     """Run the compiler on small kernels and tell what came of it. environment: as for every compile."""
     with tempfile.TemporaryDirectory(prefix="mccprobe-probe-") as folder:
@@ -143,10 +91,11 @@ class _Probe:
         first = self._compiles()
         if first is None:
             return self.found
-        self._bundles(first)
+        jobs = self._jobs()
+        self._bundles(jobs)
         self._texts(first)
         self._stale_objects(first)
-        self._bisects()
+        self._bisects(jobs)
         self._repeats()
         self._tools()
         self._runs()
@@ -161,12 +110,15 @@ class _Probe:
         scratch.mkdir()
         return run(RunSpec(argv, cwd=self.folder, env=self.environment(scratch), timeout_s=PROBE_TIMEOUT_S))
 
-    def _device(self, *args: str, output: str) -> tuple[RunResult, bytes]:
+    def _arch(self) -> tuple[str, ...]:
+        return (f"--offload-arch={self.found.arch}",) if self.found.arch else ()
+
+    def _device(self, *args: str, output: str = "probe.o") -> tuple[RunResult, bytes]:
         """A device-only command on the probe kernel; the bytes are empty when it fails or writes nothing."""
         target = self.folder / output
-        arch = (f"--offload-arch={self.found.arch}",) if self.found.arch else ()
-        argv = [*self.driver, *arch, "-O2", "--musa-device-only", *args, str(self.source), "-o", str(target)]
-        result = self._run(argv)
+        target.unlink(missing_ok=True)
+        given = ("--musa-device-only", *args, str(self.source), "-o", str(target))
+        result = self._run([*self.driver, *self._arch(), "-O2", *given])
         return result, target.read_bytes() if result.ok and target.is_file() else b""
 
     def _compiles(self) -> bytes | None:
@@ -174,105 +126,103 @@ class _Probe:
         problem = ""
         for arch in (*ARCHITECTURES, ""):
             self.found.arch = arch
-            result, data = self._device("-c", output=f"first{arch}.o")
+            result, data = self._device("-c")
             if data:
                 self.found.compile = True
                 return data
             problem = problem or _why(result)
-        self.found.compile = self.found.bisect = self.found.bundle = self.found.resources = self.found.run = False
-        self.found.notes.append(f"a three-line kernel does not compile (--musa-device-only -c): {problem}")
+        found = self.found
+        found.compile = found.bisect = found.bundle = found.resources = found.run = False
+        self._note(f"a three-line kernel does not compile (--musa-device-only -c): {problem}")
         return None
 
     def _write(self, factor: str) -> None:
         self.source.write_text(KERNEL.format(factor=factor), encoding="utf-8")
 
-    def _bundles(self, data: bytes) -> None:
-        path = self.folder / f"first{self.found.arch}.o"
-        bundler = self._beside("clang-offload-bundler")
+    def _note(self, text: str) -> None:
+        self.found.notes.append(text)
+
+    def _jobs(self) -> tuple[Job, ...]:
+        """The jobs of a whole compile, as -### shows them; notes what they take from where."""
+        whole = ("-c", str(self.source), "-o", str(self.folder / "whole.o"))
+        result = self._run([*self.driver, "-###", *self._arch(), "-O2", *whole])
+        jobs = parse_jobs(result.stderr_text)
+        self._note("jobs (-###): " + (", ".join(job.kind.value for job in jobs) or f"none: {_why(result)}"))
+        self.found.notes += resolved_paths(jobs, self.root)
+        return jobs
+
+    def _bundles(self, jobs: Sequence[Job]) -> None:
+        """The bundler that mcc itself uses must list what mcc made: the last object stands in probe.o."""
+        used = [Path(job.argv[0]) for job in jobs if job.kind is JobKind.BUNDLE]
+        bundler = next(iter(used), None) or self._beside("clang-offload-bundler")
+        self.found.bundle = False
         if bundler is None:
-            self.found.bundle = False
-            self.found.notes.append("clang-offload-bundler: not beside mcc")
+            self._note("clang-offload-bundler: neither in a job nor beside mcc")
             return
-        result = self._run([str(bundler), "--type=o", f"--inputs={path}", "--list"])
+        result = self._run([str(bundler), "--type=o", f"--inputs={self.folder / 'probe.o'}", "--list"])
         self.found.bundle = result.ok and BUNDLE_ID.search(result.stdout_text) is not None
         if not self.found.bundle:
             shown = " ".join(result.stdout_text.split()) or _why(result)
-            self.found.notes.append(f"clang-offload-bundler --list shows no MUSA entry in its object: {shown}")
+            self._note(f"clang-offload-bundler --list shows no MUSA entry in its object: {shown}")
 
     def _texts(self, data: bytes) -> None:
         assembly, text = self._device("-S", output="probe.s")
-        self.found.notes.append("device assembly (-S): " + ("yes" if text else f"no: {_why(assembly)}"))
+        self._note("device assembly (-S): " + ("yes" if text else f"no: {_why(assembly)}"))
         result, ir = self._device("-S", "-emit-llvm", output="probe.ll")
-        self.found.notes.append("device IR (-S -emit-llvm): " + ("yes" if ir else f"no: {_why(result)}"))
+        self._note("device IR (-S -emit-llvm): " + ("yes" if ir else f"no: {_why(result)}"))
         self.found.resources = METADATA_MARK.encode() in text or NOTE_OWNER in data
         if not self.found.resources:
-            self.found.notes.append("no kernel metadata, neither in -S text nor in the device object")
+            self._note("no kernel metadata, neither in -S text nor in the device object")
 
     def _stale_objects(self, first: bytes) -> None:
         self._write("3.0f")
-        _, second = self._device("-c", output="second.o")
+        _, second = self._device("-c")
         if second == first:
             self.found.stale = "a file with changed content gave the same object again"
 
-    def _bisects(self) -> None:
-        job = self._device_job()
-        if job is None:
-            return
-        logs = {}
-        for limit in (-1, 1):
-            argv = back_end_argv(job, "", str(self.folder / f"at{limit}.o"), options=[f"-opt-bisect-limit={limit}"])
-            result = self._run(argv)
-            if not result.ok and limit == -1:
-                self._no_bisect(f"the device compile with -opt-bisect-limit={limit} fails: {_why(result)}")
-                return
-            logs[limit] = result.stderr_text.count(_RUNNING)
-        if not logs[-1]:
-            self._no_bisect("-mllvm -opt-bisect-limit=-1 prints no BISECT lines")
-            return
-        self.found.bisect = True
-        self.found.notes.append(f"the probe kernel runs {logs[-1]} pass executions at -O2")
-        if logs[1] != 1:
-            self.found.stale = self.found.stale or (
-                f"with -opt-bisect-limit=1 its log shows {logs[1]} executions, after a compile without a limit"
-            )
-
-    def _no_bisect(self, why: str) -> None:
+    def _bisects(self, jobs: Sequence[Job]) -> None:
+        """The device cc1 replayed with two limits, as a bisection does it: each must have its own log."""
         self.found.bisect = False
-        self.found.notes.append(why)
-
-    def _device_job(self) -> Job | None:
-        """The device cc1 of a whole compile, as -### shows it; notes what the jobs name."""
-        arch = (f"--offload-arch={self.found.arch}",) if self.found.arch else ()
-        argv = [*self.driver, "-###", *arch, "-O2", "-c", str(self.source), "-o", str(self.folder / "whole.o")]
-        result = self._run(argv)
-        jobs = parse_jobs(result.stderr_text)
         device = [job for job in jobs if job.kind is JobKind.DEVICE_COMPILE]
         if not device:
-            kinds = ", ".join(job.kind.value for job in jobs) or _why(result)
-            self._no_bisect(f"-### shows no device compile ({kinds}), so nothing can be replayed")
-            return None
-        self.found.notes.append("jobs: " + ", ".join(job.kind.value for job in jobs))
-        self.found.notes += resolved_paths(jobs, self.root)
-        return device[0]
+            self._note("no device compile is shown, so nothing can be replayed")
+            return
+        ran = {}
+        for limit in (-1, 1):
+            output, option = str(self.folder / f"at{limit}.o"), f"-opt-bisect-limit={limit}"
+            result = self._run(back_end_argv(device[0], "", output, language="", options=[option]))
+            if not result.ok:
+                self._note(f"the device compile with {option} fails: {_why(result)}")
+                return
+            ran[limit] = result.stderr_text.count(_RUNNING)
+        if not ran[-1]:
+            self._note("-mllvm -opt-bisect-limit=-1 prints no BISECT lines")
+            return
+        self.found.bisect = True
+        self._note(f"the probe kernel runs {ran[-1]} pass executions at -O2")
+        if ran[1] != 1 and not self.found.stale:
+            self.found.stale = f"with -opt-bisect-limit=1 the log shows {ran[1]} executions"
 
     def _repeats(self) -> None:
         option = ("-mllvm", "-opt-bisect-limit=-1")
-        result, _ = self._device(*option, *option, "-c", output="repeated.o")
+        result, _ = self._device(*option, *option, "-c")
         fatal = not result.ok and "may only occur" in result.stderr_text
         answer = "fatal, as in clang 14" if fatal else ("accepted" if result.ok else _why(result))
-        self.found.notes.append(f"an -mllvm option given twice: {answer}")
+        self._note(f"an -mllvm option given twice: {answer}")
 
     def _tools(self) -> None:
         for name in TOOLS:
             tool = self._beside(name)
             if tool is None:
-                self.found.notes.append(f"{name}: not beside mcc")
+                self._note(f"{name}: not beside mcc")
                 continue
             result = self._run([str(tool), "--version"])
             lines = (result.stdout_text + result.stderr_text).strip().splitlines()
-            said = next((line.strip() for line in lines if "version" in line), lines[0].strip() if lines else "")
+            said = next(
+                (line.strip() for line in lines if "version" in line), lines[0].strip() if lines else ""
+            )
             answers = result.ok and bool(said)
-            self.found.notes.append(f"{name}: {said[:100]}" if answers else f"{name}: does not answer ({_why(result)})")
+            self._note(f"{name}: {said[:100]}" if answers else f"{name}: does not answer ({_why(result)})")
 
     def _runs(self) -> None:
         source, program = self.folder / "program.mu", self.folder / "program"
@@ -289,18 +239,18 @@ class _Probe:
             self.found.run = ran.ok
             if not ran.ok:
                 says = _PROGRAM_SAYS.get(ran.returncode or 0, "")
-                self.found.notes.append(f"cannot run: a small program ends with {ran.describe()}{says and ': ' + says}")
+                self._note(f"cannot run: a small program ends with {ran.describe()}{says and ': ' + says}")
             return
         # without a program the driver's own tool is the only witness
         asked = self._run(["mthreads-gmi"])
         self.found.run = asked.ok
-        self.found.notes.append(
-            f"a small program cannot be built ({_why(built)}); mthreads-gmi: {'answers' if asked.ok else _why(asked)}"
-        )
+        said = "answers" if asked.ok else _why(asked)
+        self._note(f"a small program cannot be built ({_why(built)}); mthreads-gmi: {said}")
 
     def _beside(self, name: str) -> Path | None:
         """A tool of this very toolkit; never one of the same name from elsewhere."""
-        folders = [self.identity.resolved.parent, self.identity.path.parent, *([self.root / "bin"] if self.root else [])]
+        folders = [self.identity.resolved.parent, self.identity.path.parent]
+        folders += [self.root / "bin"] if self.root else []
         for folder in folders:
             if os.access(folder / name, os.X_OK) and (folder / name).is_file():
                 return folder / name
@@ -308,7 +258,7 @@ class _Probe:
 
 
 def resolved_paths(jobs: Sequence[Job], root: Path | None) -> list[str]:
-    """What the driver's jobs take from where: a foreign toolkit in there contaminates a run (julia-musa S2, S4)."""
+    """What the jobs take from where: another toolkit in there contaminates a run (julia-musa S2, S4)."""
     named: dict[str, str] = {}
     for job in jobs:
         if job.kind is JobKind.DEVICE_COMPILE:
@@ -326,7 +276,9 @@ def resolved_paths(jobs: Sequence[Job], root: Path | None) -> list[str]:
             named.setdefault("bundler", job.argv[0])
     notes = [f"{label}: {path}" for label, path in named.items()]
     if root is not None:
-        foreign = [label for label, path in named.items() if not Path(path).resolve().is_relative_to(root.resolve())]
+        foreign = [
+            label for label, path in named.items() if not Path(path).resolve().is_relative_to(root.resolve())
+        ]
         if foreign:
             notes.append(f"not below the pinned toolkit {root}: {', '.join(foreign)}")
     return notes
@@ -337,16 +289,3 @@ def _why(result: RunResult) -> str:
     lines = [line.strip() for line in result.stderr_text.splitlines() if line.strip()]
     said = next((line for line in lines if "error" in line.lower()), "")
     return said[:200] or ("no output was written" if result.ok else result.describe())
-
-
-def to_document(findings: Findings) -> dict[str, Any]:
-    """Findings for the cache."""
-    return asdict(findings)
-
-
-def from_document(document: Mapping[str, Any]) -> Findings | None:
-    """Findings from the cache; None if the document is not one."""
-    try:
-        return Findings(**document)
-    except TypeError:
-        return None

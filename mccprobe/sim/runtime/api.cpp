@@ -138,7 +138,8 @@ musaError_t musaMemGetInfo(size_t *free_bytes, size_t *total_bytes) {
   return musaSuccess;
 }
 
-musaError_t __mccsim_memcpy_symbol(const void *symbol, void *host, size_t bytes, size_t offset, int to_device) {
+musaError_t __mccsim_memcpy_symbol(const void *symbol, void *host, size_t bytes, size_t offset,
+                                   int to_device) {
   size_t size = 0;
   auto *device = static_cast<char *>(find_variable(symbol, &size));
   if (!device)

@@ -163,9 +163,11 @@ extern "C" int cudaConfigureCall(dim3 grid, dim3 threads, size_t shared, musaStr
 extern "C" int cudaSetupArgument(const void *value, size_t bytes, size_t) {
   Arguments &a = pending.arguments;
   size_t offset = (a.bytes + 31) & ~size_t{31};
-  if (bytes > Arguments::kMaxBytes || offset > Arguments::kMaxBytes - bytes || a.count == Arguments::kMaxCount)
-    trap("argument too large", "by-value argument %d of a kernel has %zu bytes; all arguments of a launch may have %zu",
-         a.count + 1, bytes, Arguments::kMaxBytes);
+  const size_t limit = Arguments::kMaxBytes;
+  if (bytes > limit || offset > limit - bytes || a.count == Arguments::kMaxCount)
+    trap("argument too large",
+         "by-value argument %d of a kernel has %zu bytes; all arguments of a launch may have %zu",
+         a.count + 1, bytes, limit);
   memcpy(a.data + offset, value, bytes);
   a.offset[a.count] = static_cast<uint16_t>(offset);
   a.size[a.count] = static_cast<uint16_t>(bytes);

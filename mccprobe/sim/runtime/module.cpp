@@ -150,7 +150,8 @@ const Kernel *find_kernel(const void *stub) {
   kernel.name = display_name(kernel.symbol);
   kernel.function = dlsym(module.handle, kernel.symbol.c_str());
   if (!kernel.function)
-    trap("missing kernel", "the device image has no kernel %s (%s)", kernel.name.c_str(), kernel.symbol.c_str());
+    trap("missing kernel", "the device image has no kernel %s (%s)", kernel.name.c_str(),
+         kernel.symbol.c_str());
   kernel.shared_bytes = 0;
   for (SharedVariable variable : module.mubin.shared_variables(kernel.symbol)) {
     variable.address += module.base;

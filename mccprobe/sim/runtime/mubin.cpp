@@ -152,7 +152,8 @@ std::vector<SharedVariable> Mubin::shared_variables(const std::string &kernel) c
     // contents. __shared__ variables are never initialised.
     Elf64_Shdr section;
     memcpy(&section, image_.data() + header.e_shoff + symbol.st_shndx * sizeof section, sizeof section);
-    if (section.sh_type == SHT_NOBITS && strncmp(string_at(table, symbol.st_name), scope.c_str(), scope.size()) == 0)
+    const char *name = string_at(table, symbol.st_name);
+    if (section.sh_type == SHT_NOBITS && strncmp(name, scope.c_str(), scope.size()) == 0)
       found.push_back({symbol.st_value, symbol.st_size});
   }
   return found;

@@ -236,7 +236,8 @@ extern "C" const __mccsim_tile *__mccsim_wmma_load(const void *base, unsigned ld
 
 extern "C" void __mccsim_fragment_too_small(unsigned descriptor, int capacity) {
   Operation op(descriptor);
-  trap("fragment too small", "%s warp %d: an accumulator of %d elements per lane cannot hold %dx%d with %d active lanes",
+  trap("fragment too small",
+       "%s warp %d: an accumulator of %d elements per lane cannot hold %dx%d with %d active lanes",
        where().c_str(), block.current_warp, capacity, op.m, op.n, current_warp().active);
 }
 
@@ -249,7 +250,8 @@ extern "C" void __mccsim_wmma_store(void *base, unsigned ld, unsigned descriptor
 }
 
 extern "C" void __mccsim_stale_fragment(unsigned descriptor) {
-  trap("stale fragment", "%s warp %d, lane %d: mma_sync uses an operand of %s after %d more loads by its warp",
+  trap("stale fragment",
+       "%s warp %d, lane %d: mma_sync uses an operand of %s after %d more loads by its warp",
        where().c_str(), block.current_warp, block.current % block.warp_lanes,
        Operation(descriptor).text().c_str(), kTilesPerWarp);
 }

@@ -1,0 +1,79 @@
+"""A bench for compiles without a command line, the fakes, and the stand-in SDK behind them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from mccprobe.bisect_run.target import Judge, PassAxis
+from mccprobe.compilation.executor import LocalExecutor
+from mccprobe.compilation.journal import Journal
+from mccprobe.compilation.ledger import Ledger
+from mccprobe.compilation.program import Program
+from mccprobe.compilation.store import RunDirectory
+from mccprobe.compilation.unit import UNLIMITED, RecordedSource, Unit
+from mccprobe.oracle.checks import Expected, ReferenceOracle
+from mccprobe.sim.build import sim_sdk
+from mccprobe.toolchain.clang import ClangToolchain
+
+FAKES = Path(__file__).resolve().parents[1] / "fakes"
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Iterator[Ledger]:
+    """Compiles of one run in a directory of their own."""
+    run = RunDirectory(tmp_path / "run")
+    journal, executor = Journal(run.journal), LocalExecutor(2)
+    yield Ledger(run, journal, executor)
+    executor.shutdown(cancel=True)
+    journal.close()
+
+
+@pytest.fixture
+def fake() -> Callable[[str], str]:
+    """`fake("mcc_ok")` is the path of that fake."""
+
+    def find(name: str) -> str:
+        path = FAKES / name
+        assert os.access(path, os.X_OK), f"{path} is not executable"
+        return str(path)
+
+    return find
+
+
+@pytest.fixture(scope="session")
+def sdk() -> Path:
+    """The stand-in SDK's root, for FAKE_SDK."""
+    return sim_sdk(Path(os.environ["MCCPROBE_CACHE"])).root
+
+
+PROGRAM = """#include <stdio.h>
+static int sum(const int *v, int n) { int s = 0; for (int i = 0; i < n; ++i) s += v[i]; return s; }
+int main(int argc, char **argv) {
+  int v[4] = {1, 2, argc, 4};
+  printf("%d GOOD %s\\n", sum(v, 4), argv[0] ? "" : "?");
+  return 0;
+}
+"""
+
+
+@pytest.fixture
+def bench(ledger: Ledger, fake: Callable[[str], str], tmp_path: Path) -> Callable[..., PassAxis]:
+    """`bench("mcc_ok")`: the pass axis of a program that a fake compiles wrongly from execution 20 on."""
+    source = tmp_path / "program.c"
+    source.write_text(PROGRAM, encoding="utf-8")
+
+    def build(name: str, *, timeout_s: float = 60.0) -> PassAxis:
+        toolchain = ClangToolchain([fake(name)])
+        recorded = RecordedSource(toolchain, ledger, source, ("-O2",), name="unit", timeout_s=timeout_s)
+        unit = Unit(recorded, "bad", ["-fake-fault"])
+        unit.prepare()
+        program = Program(unit, [], ["-O2"], timeout_s=60)
+        judge = Judge(program, ReferenceOracle(Expected(b"8 GOOD \n", 0)), ledger.journal)
+        total = ledger.compile(unit.job(UNLIMITED)).log.total
+        return PassAxis(unit, judge, total)
+
+    return build
