@@ -3,6 +3,11 @@
 Every child gets its own session (so its own process group), closed standard input, a time limit
 and bounded output. On a time limit or an interrupt the whole group gets SIGTERM, then SIGKILL, so
 that no grandchild stays behind. Nothing here ever passes a string to a shell.
+
+An interrupt (`on_interrupt`, installed by the command line) never falls between a child's start and
+the care for it: while the main thread is in `run`, it is noted, the child is ended, and only then
+KeyboardInterrupt is raised. A run that was ended by `stop_all` raises Interrupted: its exit status
+says nothing about the program, and nobody may take it for an answer.
 """
 
 from __future__ import annotations
@@ -15,9 +20,12 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import FrameType
+
+from mccprobe.errors import Interrupted
 
 KILL_GRACE_S = 0.5  # between SIGTERM and SIGKILL: enough for a compiler to remove its temporary files
 CHUNK_BYTES = 1 << 16
@@ -26,6 +34,9 @@ CHATTY_BYTES = 32 << 10  # a child that has printed so much is read in larger pi
 COALESCE_S = 0.004  # LLVM writes its log in pieces of a few bytes, and a wake-up for each costs a core
 PIPE_BYTES = 1 << 20  # room for what comes meanwhile, so that the child does not wait for us
 AFTER_EXIT_DRAIN_S = 0.25  # a grandchild may hold the pipes open after the child ended
+WAKE_S = 0.2  # how often a wait looks up: did the child end, are we to stop?
+ENDED_POLL_S = 0.02  # the same once the child has ended or closed its pipes
+FIRST_POLL_S = 0.0005  # a child that closes its pipes mostly ends at once
 
 
 @dataclass(frozen=True)
@@ -115,16 +126,18 @@ def _end_group(process: subprocess.Popen[bytes]) -> bool:
     """End whatever is left of the child's group and reap the child. True if others were left.
 
     SIGTERM goes out before the child is reaped: until then the kernel cannot give its id to
-    another process.
+    another process. The same holds for the group's id as long as anybody is left in it.
     """
-    if process.returncode is None:
-        _signal_group(process, signal.SIGTERM)
+    _signal_group(process, signal.SIGTERM)
     deadline = time.monotonic() + KILL_GRACE_S
     while not _has_ended(process) and time.monotonic() < deadline:
         time.sleep(0.005)
     if not _has_ended(process):
         _signal_group(process, signal.SIGKILL)
-    process.wait()
+    os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+    with _live_lock:
+        process.wait()
+        _live.discard(process)
     if not _signal_group(process, 0):
         return False
     while _signal_group(process, 0):
@@ -136,17 +149,57 @@ def _end_group(process: subprocess.Popen[bytes]) -> bool:
 
 
 def stop_all() -> None:
-    """End every process group that this module started; later `run` calls refuse to start."""
+    """End every process group that this module started; `run` raises Interrupted until `allow_starts`."""
     _stopping.set()
-    with _live_lock:
-        processes = list(_live)
-    for process in processes:
-        _signal_group(process, signal.SIGTERM)  # the thread in `run` reaps it and escalates
+    with _live_lock:  # a process in the set is not reaped yet: its id is still ours
+        for process in _live:
+            if process.returncode is None:
+                _signal_group(process, signal.SIGTERM)  # the thread in `run` reaps it and escalates
 
 
 def allow_starts() -> None:
     """Undo `stop_all` (a later command in the same interpreter)."""
     _stopping.clear()
+
+
+class _MainThread:
+    """Whether the main thread has a child in its care, and whether an interrupt waits for that to end."""
+
+    def __init__(self) -> None:
+        self.depth = 0
+        self.interrupted = False
+
+
+_main = _MainThread()
+
+
+def on_interrupt(number: int, frame: FrameType | None) -> None:
+    """Signal handler: KeyboardInterrupt, at once or as soon as the main thread's child is ended."""
+    if _main.depth:
+        _main.interrupted = True
+        return
+    raise KeyboardInterrupt
+
+
+@contextlib.contextmanager
+def _in_care() -> Iterator[None]:
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    _main.depth += 1
+    try:
+        yield
+    finally:
+        _main.depth -= 1
+        if not _main.depth and _main.interrupted:
+            _main.interrupted = False
+            raise KeyboardInterrupt
+
+
+def _must_stop() -> bool:
+    return _stopping.is_set() or (
+        _main.interrupted and threading.current_thread() is threading.main_thread()
+    )
 
 
 class _Sink:
@@ -168,38 +221,68 @@ class _Sink:
 
 
 def _pump(process: subprocess.Popen[bytes], sinks: dict[int, _Sink], deadline: float | None) -> bool:
-    """Read both pipes until they close or the child has ended. True on a time limit."""
+    """Read both pipes until they close or the child has ended, and wait for its end. True on a time limit.
+
+    What the child wrote before it ended is read however long that takes; of what a grandchild
+    writes afterwards at most a pipe's size.
+    """
     with selectors.DefaultSelector() as selector:
         for fd in sinks:
             selector.register(fd, selectors.EVENT_READ)
         ended_at: float | None = None
-        while selector.get_map():
+        read_after_end = 0
+        idle = False
+        nap = FIRST_POLL_S
+        while not _must_stop():
             now = time.monotonic()
-            if deadline is not None and now >= deadline:
-                return True
             if ended_at is None and _has_ended(process):
                 ended_at = now
-            if ended_at is not None and now - ended_at > AFTER_EXIT_DRAIN_S:
-                return False
-            wait = 1.0 if ended_at is None else 0.02
-            if deadline is not None:
+            if ended_at is not None:
+                drained = idle and now - ended_at > AFTER_EXIT_DRAIN_S
+                if not selector.get_map() or drained or read_after_end > PIPE_BYTES * len(sinks):
+                    return False
+            elif deadline is not None and now >= deadline:
+                return True
+            wait = WAKE_S if ended_at is None and selector.get_map() else ENDED_POLL_S
+            if deadline is not None and ended_at is None:
                 wait = min(wait, deadline - now)
-            for key, _ in selector.select(wait):
+            if not selector.get_map():
+                nap = min(2 * nap, wait)
+                time.sleep(nap)
+                continue
+            ready = selector.select(wait)
+            idle = not ready
+            for key, _ in ready:
                 chunk = os.read(key.fd, CHUNK_BYTES)
                 if not chunk:
                     selector.unregister(key.fd)
                     continue
+                if ended_at is not None:
+                    read_after_end += len(chunk)
                 sinks[key.fd].feed(chunk)
-                if len(chunk) < CHUNK_BYTES and sinks[key.fd].total > CHATTY_BYTES:
+                if ended_at is None and len(chunk) < CHUNK_BYTES and sinks[key.fd].total > CHATTY_BYTES:
                     time.sleep(COALESCE_S)
     return False
 
 
 def run(spec: RunSpec) -> RunResult:
-    """Run one process to its end. Never raises for what the process does."""
+    """Run one process to its end. Never raises for what the process does.
+
+    Raises Interrupted when `stop_all` ended it or forbids its start, KeyboardInterrupt after an
+    interrupt of the main thread.
+    """
+    with _in_care():
+        result = _run(spec)
+    if result is None:
+        raise Interrupted("interrupted")
+    return result
+
+
+def _run(spec: RunSpec) -> RunResult | None:
+    """None when it was stopped from outside."""
     started = time.monotonic()
-    if _stopping.is_set():
-        return RunResult(None, b"", b"", 0.0, error="stopping")
+    if _must_stop():
+        return None
     try:
         process = subprocess.Popen(
             list(spec.argv),
@@ -211,28 +294,24 @@ def run(spec: RunSpec) -> RunResult:
             start_new_session=True,
         )
     except (OSError, ValueError) as error:
-        text = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        return RunResult(None, b"", b"", time.monotonic() - started, error=f"{spec.argv[0]}: {text}")
+        return RunResult(None, b"", b"", time.monotonic() - started, error=_describe_start(spec, error))
     with _live_lock:
         _live.add(process)
     assert process.stdout is not None and process.stderr is not None
     out, err = _Sink(spec.capture_bytes, None), _Sink(spec.capture_bytes, spec.on_stderr)
-    sinks = {process.stdout.fileno(): out, process.stderr.fileno(): err}
-    with contextlib.suppress(OSError):  # a limit of the machine: then the pipe stays as it is
-        fcntl.fcntl(process.stderr.fileno(), fcntl.F_SETPIPE_SZ, PIPE_BYTES)
-    deadline = started + spec.timeout_s if spec.timeout_s > 0 else None
-    timed_out = left_behind = False
+    timed_out = stopped = False
     try:
-        timed_out = _pump(process, sinks, deadline)
-        while not timed_out and not _has_ended(process):
-            timed_out = deadline is not None and time.monotonic() >= deadline
-            time.sleep(0.002)
+        with contextlib.suppress(OSError):  # a limit of the machine: then the pipe stays as it is
+            fcntl.fcntl(process.stderr.fileno(), fcntl.F_SETPIPE_SZ, PIPE_BYTES)
+        deadline = started + spec.timeout_s if spec.timeout_s > 0 else None
+        timed_out = _pump(process, {process.stdout.fileno(): out, process.stderr.fileno(): err}, deadline)
+        stopped = _must_stop()
     finally:
         left_behind = _end_group(process)
         process.stdout.close()
         process.stderr.close()
-        with _live_lock:
-            _live.discard(process)
+    if stopped:
+        return None
     return RunResult(
         returncode=process.returncode,
         stdout=bytes(out.kept),
@@ -243,3 +322,11 @@ def run(spec: RunSpec) -> RunResult:
         stderr_bytes=err.total,
         left_behind=left_behind and not timed_out,
     )
+
+
+def _describe_start(spec: RunSpec, error: OSError | ValueError) -> str:
+    """Why it could not be started, and what is to blame: the program or its working directory."""
+    if not isinstance(error, OSError) or not error.strerror:
+        return f"{spec.argv[0]}: {error}"
+    blamed = error.filename if error.filename is not None else spec.argv[0]
+    return f"{blamed}: {error.strerror}"

@@ -16,9 +16,10 @@ from dataclasses import dataclass, field
 
 from mccprobe.bisect_run.ir_change import IrChange, changed_lines, compare_ir
 from mccprobe.bisect_run.target import Judge, PassAxis
+from mccprobe.compilation.job import CompileJob
 from mccprobe.compilation.opt_bisect import LogSummary
 from mccprobe.compilation.unit import UNLIMITED, Unit
-from mccprobe.oracle.verdict import Outcome, Unbuildable, Verdict
+from mccprobe.oracle.verdict import Outcome, Verdict
 from mccprobe.passes.table import PassInfo, PassTable, guess_kind
 from mccprobe.report.record import Confirmation, Culprit, Status
 from mccprobe.toolchain.locate import demangle
@@ -26,6 +27,7 @@ from mccprobe.toolchain.locate import demangle
 OPTION_REPEATS = 2  # runs of a build with a neutralising option before it counts as GOOD
 _INVALID_MIR = "Bad machine code"  # first words of the machine verifier's complaint
 _VERIFY = "-verify-machineinstrs"
+_UNKNOWN_OPTION = "Unknown command line argument"  # llvm/lib/Support/CommandLine.cpp
 
 
 @dataclass
@@ -44,8 +46,7 @@ class Judgement:
 
 def identify(unit: Unit, limit: int, total: int, table: PassTable) -> tuple[Culprit, LogSummary, PassInfo | None]:
     """Name pass and function of execution `limit`, from the log of the compile with that very limit."""
-    at = limit if limit < total else UNLIMITED
-    outcome = unit.ledger.compile(unit.job(at, around=limit, label=f"{unit.tag} log around {limit}"))
+    outcome = unit.ledger.compile(unit.job(limit))
     log = outcome.log
     title = log.at.name if log.at else "unknown pass"
     info = table.find(title)
@@ -64,11 +65,10 @@ def identify(unit: Unit, limit: int, total: int, table: PassTable) -> tuple[Culp
 
 def judge_edge(
     unit: Unit, axis: PassAxis, judge: Judge, good: int, bad: int, table: PassTable, *,
-    refused: Callable[[str], str], verify_reference: Callable[[], bool],
+    verify_reference: Callable[[], bool],
 ) -> Judgement:  # fmt: skip
     """Decide what may be said of the edge good -> bad (bad == good + 1 unless limits between are unresolved).
 
-    refused: the compiler's complaint about an LLVM option ("" if it takes it).
     verify_reference: True if the machine verifier already complains about the reference build.
     """
     culprit, log, info = identify(unit, bad, axis.total, table)
@@ -88,7 +88,7 @@ def judge_edge(
             "be in it, in the IR that reaches it, or in a later step that no limit can skip",
         )
     else:
-        _judge_codegen(judgement, unit, axis, judge, info, refused=refused, verify_reference=verify_reference, bad=bad)
+        _judge_codegen(judgement, unit, judge, info, verify_reference=verify_reference, bad=bad)
     return judgement
 
 
@@ -118,9 +118,13 @@ def _judge_ir(judgement: Judgement, unit: Unit, good: int, bad: int) -> None:
 
 
 def _judge_codegen(
-    judgement: Judgement, unit: Unit, axis: PassAxis, judge: Judge, info: PassInfo | None, *,
-    refused: Callable[[str], str], verify_reference: Callable[[], bool], bad: int,
+    judgement: Judgement, unit: Unit, judge: Judge, info: PassInfo | None, *,
+    verify_reference: Callable[[], bool], bad: int,
 ) -> None:  # fmt: skip
+    options = info.neutralisers if info else ()
+    # the two compiles that are nearly always needed go side by side
+    for job in (_verify_job(unit, bad - 1), *(_neutralised_job(unit, option) for option in options[:1])):
+        unit.ledger.submit(job)
     invalid = invalid_before(unit, bad - 1)
     if invalid and not verify_reference():
         judgement.confirmation = Confirmation(
@@ -129,16 +133,12 @@ def _judge_codegen(
         )
         judgement.notes.append(f"compile with -mllvm {_VERIFY} to see where the machine code first becomes invalid")
         return
-    options = info.neutralisers if info else ()
     tried = []
     for option in options:
-        complaint = refused(option)
-        if complaint:
-            tried.append(f"{option} (refused by this compiler)")
-            continue
-        outcome = unit.ledger.compile(unit.job(UNLIMITED, options=[option], label=f"{unit.tag} with {option}"))
+        outcome = unit.ledger.compile(_neutralised_job(unit, option))
         if outcome.object is None:
-            tried.append(f"{option} ({outcome.reason})")
+            refused = _UNKNOWN_OPTION in outcome.diagnostics
+            tried.append(f"{option} ({'refused by this compiler' if refused else outcome.reason})")
             continue
         runs = [judge.run(outcome.object) for _ in range(OPTION_REPEATS)]
         if all(run.verdict is Verdict.GOOD for run in runs):
@@ -156,9 +156,17 @@ def _judge_codegen(
     )
 
 
+def _neutralised_job(unit: Unit, option: str) -> CompileJob:
+    return unit.job(UNLIMITED, options=[option], label=f"{unit.tag} with {option}")
+
+
+def _verify_job(unit: Unit, limit: int) -> CompileJob:
+    return unit.job(limit, options=[_VERIFY], label=f"{unit.tag} verified at {limit}")
+
+
 def invalid_before(unit: Unit, limit: int) -> str:
     """The first complaint of the machine verifier at a limit, "" if there is none."""
-    outcome = unit.ledger.compile(unit.job(limit, options=[_VERIFY], label=f"{unit.tag} verified at {limit}"))
+    outcome = unit.ledger.compile(_verify_job(unit, limit))
     return verifier_complaint(outcome.diagnostics) if outcome.object is None else ""
 
 
@@ -171,8 +179,3 @@ def verifier_complaint(diagnostics: str) -> str:
             text = line.strip("* ").rstrip(" *")
             return f"{text}, {after[0].lower() + after[1:]}" if after else text
     return ""
-
-
-def buildable(found: str | Unbuildable) -> str | None:
-    """The object's hash, None where there is none."""
-    return None if isinstance(found, Unbuildable) else found

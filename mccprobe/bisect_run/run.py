@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from mccprobe.bisect_run.confirm import Judgement, identify, invalid_before, judge_edge
-from mccprobe.bisect_run.determinism import Determinism, check_command, check_side
+from mccprobe.bisect_run.determinism import Determinism, RepeatedCompiles, repeat_command, repeat_side
 from mccprobe.bisect_run.reference import Reference, reference_with
 from mccprobe.bisect_run.request import BisectRequest
 from mccprobe.bisect_run.reproduce import reproduce_commands
@@ -105,9 +105,7 @@ def run_bisection(
         )
     if first.object != unit.base[unit.recorded.active]:
         state.warnings.append("with -opt-bisect-limit=-1 the object differs from the plain build's object")
-    progress.stage("compiling one command line several times")
-    with state.phase("determinism"):
-        determinism = check_command(unit, seconds=direct_seconds(unit))
+    repeats = repeat_command(unit, seconds=first.seconds)  # done while the search leaves a core idle
     known = {}
     if reference is not None and same_link(program, reference.program):
         known[reference.object] = Verdict.GOOD
@@ -116,7 +114,9 @@ def run_bisection(
     settings = replace(request.settings, width=executor.width)
     with state.phase("search"):
         result = bisect(axis, settings, known=known, on_trial=progress.trial)
-    return _report(state, unit, axis, judge, oracle, reference, determinism, result, progress)
+    with state.phase("determinism"):
+        determinism = repeats.result()
+    return _report(state, unit, axis, judge, oracle, reference, determinism, result, progress, first.seconds)
 
 
 def bad_unit(request: BisectRequest, ledger: Ledger, prefix: tuple[str, ...]) -> Unit:
@@ -130,11 +130,6 @@ def bad_unit(request: BisectRequest, ledger: Ledger, prefix: tuple[str, ...]) ->
         return Unit(recorded, "bad")
     driver_flags = tuple(argument for flag in request.flags for argument in flag)
     return Unit(recorded, "bad", request.llvm_flags, driver_flags)
-
-
-def direct_seconds(unit: Unit) -> float:
-    """What the direct compile took."""
-    return unit.ledger.compile(unit.direct_job()).seconds
 
 
 def same_link(one: Program, other: Program) -> bool:
@@ -175,7 +170,7 @@ _STATUS = {
 
 def _report(
     state: _State, unit: Unit, axis: PassAxis, judge: Judge, oracle: Oracle, reference: Reference | None,
-    determinism: Determinism, result: SearchResult, progress: Progress,
+    determinism: Determinism, result: SearchResult, progress: Progress, first_seconds: float,
 ) -> BisectReport:  # fmt: skip
     request = state.request
     if result.status is SearchStatus.BUDGET:
@@ -191,19 +186,14 @@ def _report(
     if edge:
         assert result.good is not None and result.bad is not None
         progress.stage("confirming the pass")
+        sides = _repeat_sides(unit, axis, (result.good, result.bad), first_seconds) if determinism.same else []
         with state.phase("confirm"):
             judgement = judge_edge(
                 unit, axis, judge, result.good, result.bad, state.table,
-                refused=lambda option: _refused(request, state.run, option),
                 verify_reference=lambda: reference is not None and bool(_reference_invalid(reference)),
             )  # fmt: skip
-        if determinism.same:
-            for limit in (result.good, result.bad):
-                key = axis.object_at(limit)
-                if isinstance(key, str) and limit < axis.total:
-                    again = check_side(unit, limit, key, seconds=direct_seconds(unit))
-                    if not again.same:
-                        unstable.append(again)
+        with state.phase("determinism"):
+            unstable += [again for again in (side.result() for side in sides) if not again.same]
     status = judgement.status if judgement else _STATUS.get(result.status, Status.UNDECIDED)
     if unstable:
         status = Status.NON_DETERMINISTIC
@@ -261,9 +251,14 @@ def _oracle_hint(result: SearchResult) -> str:
     return "the check must pass every time on the good side and be able to fail; `cmd || echo FAIL` always exits 0"
 
 
-def _refused(request: BisectRequest, run: RunDirectory, option: str) -> str:
-    with run.scratch("probe") as scratch:
-        return request.toolchain.refusal(("-mllvm", option), scratch)
+def _repeat_sides(unit: Unit, axis: PassAxis, limits: tuple[int, int], seconds: float) -> list[RepeatedCompiles]:
+    """Both sides of the edge once more, without fixed addresses."""
+    started = []
+    for limit in limits:
+        key = axis.object_at(limit)
+        if isinstance(key, str) and limit < axis.total:
+            started.append(repeat_side(unit, limit, key, seconds=seconds))
+    return started
 
 
 def _reference_invalid(reference: Reference) -> str:

@@ -31,7 +31,7 @@ class Judge:
         """One oracle run, taken from the journal when this run number was recorded before."""
         ordinal = self._ordinals[digest]
         self._ordinals[digest] += 1
-        name = f"{self.oracle.id}/{self.program.unit.tag}"
+        name = f"{self.oracle.id}/{self.program.unit.variant}"
         entry = self.journal.runs.get((digest, name, ordinal))
         if entry is not None:
             self.replayed += 1

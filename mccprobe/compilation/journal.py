@@ -3,7 +3,7 @@
 A killed process loses at most the trial in flight: each line is one write to a file opened for
 appending. On resume the same lines are read back, and no recorded trial runs again.
 
-Lines: {"t": "compile", "id", "object", "reason", "seconds", "total", "ran"}
+Lines: {"t": "compile", "id", "object", "reason", "seconds", "log"}
        {"t": "run", "object", "oracle", "ordinal", "verdict", "reason", "max_err", "seconds"}
        {"t": "note", ...}   told to people, not read back
 """

@@ -25,8 +25,8 @@ class Ledger:
         self._futures: dict[str, Future[CompileOutcome]] = {}
         self._lock = threading.Lock()
 
-    def submit(self, job: CompileJob) -> Future[CompileOutcome]:
-        """The future of this compile; the same one for the same job."""
+    def submit(self, job: CompileJob, *, idle: bool = False) -> Future[CompileOutcome]:
+        """The future of this compile; the same one for the same job. idle: when nothing else waits."""
         with self._lock:
             future = self._futures.get(job.id)
             if future is not None and not future.cancelled():
@@ -36,7 +36,8 @@ class Ledger:
                 future = Future()
                 future.set_result(recorded)
             else:
-                future = self.executor.submit(self._compile, job)
+                start = self.executor.submit_idle if idle else self.executor.submit
+                future = start(self._compile, job)
             self._futures[job.id] = future
             return future
 
@@ -54,13 +55,13 @@ class Ledger:
 
     def _recorded(self, job: CompileJob) -> CompileOutcome | None:
         entry = self.journal.compiles.get(job.id)
-        if entry is None or job.around:
+        if entry is None:
             return None
         digest = entry["object"]
         if digest is not None and not self.run.object_path(digest).is_file():
             return None
         self.journal.replayed += 1
-        log = LogSummary(int(entry["total"]), int(entry["ran"]))
+        log = LogSummary.from_dict(entry["log"])
         return CompileOutcome(digest, entry["reason"], float(entry["seconds"]), log, replayed=True)
 
     def _compile(self, job: CompileJob) -> CompileOutcome:
@@ -74,7 +75,7 @@ class Ledger:
             {
                 "t": "compile", "id": job.id, "label": job.label, "limit": job.limit, "object": outcome.object,
                 "reason": outcome.reason, "seconds": round(outcome.seconds, 4),
-                "total": outcome.log.total, "ran": outcome.log.ran,
+                "log": outcome.log.to_dict(),
             }
         )  # fmt: skip
         return outcome

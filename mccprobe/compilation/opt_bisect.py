@@ -13,22 +13,35 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from typing import Any
 
-_LINE = re.compile(r"BISECT: (NOT )?running pass \((\d+)\) (.*?) on (.*)$")
-_RUNNING = b"BISECT: running pass ("
-_ANY = b"running pass ("
-_NOT_BISECT = re.compile(rb"^(?!BISECT: )[^\n]*\n?", re.MULTILINE)
-_NUMBER = re.compile(rb"^BISECT: (?:NOT )?running pass \((\d+)\)", re.MULTILINE)
-_LOOP_FUNCTION = re.compile(rb"^BISECT: running pass \(\d+\) (?:LoopSimplifyPass|LCSSAPass) on ([^\n]+)$", re.MULTILINE)
-KEPT_TAIL_BYTES = 64 << 10  # an incomplete last line longer than this is given up
-
-# Passes whose target is a loop, not a function (new pass manager). LoopSimplifyPass and LCSSAPass
-# are function passes and are what names the function for the loop passes behind them.
-_FUNCTION_PASSES_NAMED_LOOP = frozenset(
-    "LoopSimplifyPass LoopVectorizePass LoopUnrollPass LoopDistributePass LoopLoadEliminationPass LoopSinkPass "
-    "LoopDataPrefetchPass LoopFusePass LoopUnrollAndJamPass LoopVersioningPass LoopAccessInfoPrinterPass".split()
+_LINE = re.compile(r"BISECT: (NOT )?running pass \((\d{1,18})\) (.*)$", re.DOTALL)
+# How the legacy pass manager (the code generator's) writes its targets; its titles may hold " on " as well.
+_LEGACY = re.compile(
+    r"(.*) on ((?:function|module|SCC|region) \(.*\)|basic block \(.*\) in function \(.*\)|loop)$"
 )
-_LOOP_PASSES = frozenset("LICMPass LNICMPass IndVarSimplifyPass SimpleLoopUnswitchPass".split())
+_RUNNING = b"BISECT: running pass ("
+_SKIPPED = b"BISECT: NOT running pass ("
+_TEXT_LINE = re.compile(rb"^(?!BISECT: (?:NOT )?running pass \()[^\n]*\n", re.MULTILINE)
+_NUMBER = re.compile(rb"BISECT: (?:NOT )?running pass \((\d{1,18})\)")
+_NAMES_FUNCTION = re.compile(
+    rb"^BISECT: (?:NOT )?running pass \(\d+\) (?:LoopSimplifyPass|LCSSAPass) on ([^\n]+)$", re.MULTILINE
+)
+KEPT_TAIL_BYTES = 64 << 10  # of one line; what is longer names thousands of functions or blocks
+_RECENT_BYTES = 1 << 10  # before the last line, for its context
+
+# New pass manager: passes whose target is a loop, not a function. LoopSimplifyPass and LCSSAPass are
+# function passes, and what names the function for the loop passes behind them
+# (llvm/lib/Passes/PassRegistry.def, LOOP_PASS and LOOPNEST_PASS).
+_FUNCTION_PASSES_NAMED_LOOP = frozenset(
+    ("LoopSimplifyPass", "LoopVectorizePass", "LoopUnrollPass", "LoopDistributePass", "LoopSinkPass",
+     "LoopLoadEliminationPass", "LoopDataPrefetchPass", "LoopFusePass", "LoopVersioningPass",
+     "LoopAccessInfoPrinterPass")
+)  # fmt: skip
+_LOOP_PASSES = frozenset(
+    ("LICMPass", "LNICMPass", "IndVarSimplifyPass", "SimpleLoopUnswitchPass", "CanonicalizeFreezeInLoopsPass")
+)
+_LOOP_TARGETS = ("Loop at depth ", "Parallel Loop at depth ", "loop %", "<unnamed loop>")
 
 
 @dataclass(frozen=True)
@@ -43,30 +56,26 @@ class PassExecution:
     @property
     def is_loop(self) -> bool:
         """True when the target is a loop: the log then names no function (before clang 19)."""
-        lowered = self.target.lower()
-        if lowered == "loop" or lowered.startswith(("loop at depth", "parallel loop at depth", "loop %", "<unnamed")):
+        if self.target == "loop":
+            return " " in self.name  # a title of the code generator; behind a class name it is a function
+        if self.target.startswith(_LOOP_TARGETS) or self.name in _LOOP_PASSES:
             return True
-        if lowered.endswith("<unnamed loop>"):
-            return True
-        if self.name in _LOOP_PASSES:
-            return True
-        return self.name.startswith("Loop") and self.name.endswith("Pass") and self.name not in _FUNCTION_PASSES_NAMED_LOOP
+        called_loop = self.name.startswith("Loop") and self.name.endswith("Pass")
+        return called_loop and self.name not in _FUNCTION_PASSES_NAMED_LOOP
 
     @property
     def function(self) -> str:
-        """The function that the line itself names, "" if none."""
-        target = self.target.strip()
-        inside = re.search(r" in function (\S+)$", target)
-        if inside:
-            return inside.group(1)
-        if target.startswith("function (") and target.endswith(")"):
-            return target[len("function (") : -1]
-        if self.is_loop or target in ("[module]", "module"):
+        """The function that the line itself names, "" if none; of an SCC all of its functions."""
+        target = self.target
+        if target.startswith("loop %"):
+            return target.partition(" in function ")[2]
+        for opening in ("function (", "SCC (", "("):
+            if target.startswith(opening) and target.endswith(")"):
+                return target[len(opening) : -1]
+        if target.startswith("basic block (") and target.endswith(")"):
+            return target[:-1].rpartition(" in function (")[2]
+        if self.is_loop or target == "[module]" or target.startswith(("module (", "region (")):
             return ""
-        if target.startswith("module ") or target.startswith("basic block"):
-            return ""
-        if target.startswith("(") and target.endswith(")"):  # a strongly connected component
-            return target[1:-1]
         return target
 
 
@@ -75,7 +84,13 @@ def parse_line(line: str) -> PassExecution | None:
     found = _LINE.match(line)
     if not found:
         return None
-    return PassExecution(int(found.group(2)), found.group(3), found.group(4), found.group(1) is None)
+    name, on, target = found.group(3).partition(" on ")
+    legacy = _LEGACY.match(found.group(3)) if " " in name else None
+    if legacy:
+        name, target = legacy.groups()
+    elif not on:
+        return None
+    return PassExecution(int(found.group(2)), name, target, found.group(1) is None)
 
 
 @dataclass(frozen=True)
@@ -93,11 +108,29 @@ class LogSummary:
     function_from: str = ""
     around: tuple[str, ...] = ()
 
+    def to_dict(self) -> dict[str, Any]:
+        """For the journal."""
+        return {
+            "total": self.total, "ran": self.ran,
+            "function": self.function, "function_from": self.function_from,
+            "at": None if self.at is None else [self.at.number, self.at.name, self.at.target, self.at.ran],
+            "around": list(self.around),
+        }  # fmt: skip
+
+    @classmethod
+    def from_dict(cls, entry: dict[str, Any]) -> LogSummary:
+        """Read back. Raises KeyError or TypeError for what `to_dict` did not write."""
+        at = entry["at"]
+        return cls(
+            int(entry["total"]), int(entry["ran"]), None if at is None else PassExecution(*at),
+            str(entry["function"]), str(entry["function_from"]), tuple(entry["around"]),
+        )  # fmt: skip
+
 
 class LogReader:
-    """Feed chunks of standard error; get back what is not BISECT text.
+    """Feed chunks of standard error; get back what is not BISECT text, byte for byte and in order.
 
-    around: the execution number to look at closely, 0 for none.
+    around: the execution number to look at closely; 0: the last one.
     """
 
     CONTEXT_LINES = 3
@@ -105,6 +138,7 @@ class LogReader:
     def __init__(self, around: int = 0) -> None:
         self._around = around
         self._tail = b""
+        self._overlong = ""  # in the middle of a line that is too long: "bisect" or "text"
         self._total = 0
         self._ran = 0
         self._at: PassExecution | None = None
@@ -113,71 +147,106 @@ class LogReader:
         self._function_from = ""
         self._context: list[str] = []
         self._after = 0
+        self._done = False
+        self._recent = b""
 
     def feed(self, chunk: bytes) -> bytes:
         """Take one chunk, return the text in it that is not BISECT output."""
+        text = b""
+        if self._overlong:
+            end = chunk.find(b"\n") + 1 or len(chunk)
+            text = chunk[:end] if self._overlong == "text" else b""
+            if not chunk[:end].endswith(b"\n"):
+                return text
+            self._overlong = ""
+            chunk = chunk[end:]
         data = self._tail + chunk
         cut = data.rfind(b"\n") + 1
         self._tail = data[cut:]
+        text += self._lines(data[:cut])
         if len(self._tail) > KEPT_TAIL_BYTES:
-            self._tail, data, cut = b"", data, len(data)
-        return self._lines(data[:cut])
+            text += self._unfinished()
+        return text
+
+    def _unfinished(self) -> bytes:
+        """Take the unfinished line as it is: number and pass stand at its beginning."""
+        line, self._tail = self._tail, b""
+        if _NUMBER.match(line):
+            self._overlong = "bisect"
+            self._lines(line + b"\n")
+            return b""
+        self._overlong = "text"
+        return line
 
     def _lines(self, data: bytes) -> bytes:
-        marks = data.count(_ANY)
+        ran = data.count(b"\n" + _RUNNING) + data.startswith(_RUNNING)
+        marks = ran + data.count(b"\n" + _SKIPPED) + data.startswith(_SKIPPED)
         if not marks:
             return data
-        self._ran += data.count(_RUNNING)
-        last = data.rfind(b"BISECT: ")
-        number = _NUMBER.match(data[last:]) if last >= 0 else None
+        self._ran += ran
+        # where neither stands behind a newline, the data begins with it
+        last = max(data.rfind(b"\n" + _RUNNING), data.rfind(b"\n" + _SKIPPED)) + 1
+        number = _NUMBER.match(data, last)
         if number:
             self._total = int(number.group(1))
-        if self._around and not (self._function and self._after >= self.CONTEXT_LINES):
+        if not self._around:
+            self._recent = data[max(0, last - _RECENT_BYTES) : data.find(b"\n", last)]
+        elif not self._done:
             self._look(data)
-        return b"".join(_NOT_BISECT.findall(data)) if self._has_other(data, marks) else b""
-
-    @staticmethod
-    def _has_other(data: bytes, marks: int) -> bool:
-        return data.count(b"\n") != marks
+        return b"".join(_TEXT_LINE.findall(data)) if data.count(b"\n") != marks else b""
 
     def _look(self, data: bytes) -> None:
         if self._total < self._around - self.CONTEXT_LINES:
             # far before the execution: only the last function named for loop passes matters
-            named = _LOOP_FUNCTION.findall(data)
-            if named:
-                self._loop_function = named[-1].decode("utf-8", "replace")
+            if b" LoopSimplifyPass on " in data or b" LCSSAPass on " in data:
+                named = _NAMES_FUNCTION.findall(data)
+                if named:
+                    self._loop_function = named[-1].decode("utf-8", "replace")
             return
         for raw in data.split(b"\n"):
-            execution = parse_line(raw.decode("utf-8", "replace"))
+            line = raw.decode("utf-8", "replace")
+            execution = parse_line(line)
             if execution is None:
                 continue
-            if execution.number < self._around:
-                if execution.name in ("LoopSimplifyPass", "LCSSAPass") and execution.function:
-                    self._loop_function = execution.function
-                if execution.number >= self._around - self.CONTEXT_LINES:
-                    self._context.append(raw.decode("utf-8", "replace"))
-            elif execution.number == self._around:
-                self._at = execution
-                self._context.append(raw.decode("utf-8", "replace"))
-                if execution.function:
-                    self._function, self._function_from = execution.function, "log"
-                elif execution.is_loop and execution.target.strip() != "loop" and self._loop_function:
-                    self._function, self._function_from = self._loop_function, "inferred"
-            elif self._at is not None:
-                self._after += 1
-                if self._after <= self.CONTEXT_LINES:
-                    self._context.append(raw.decode("utf-8", "replace"))
-                if not self._function and self._at.is_loop and execution.function:
-                    # legacy loop passes of the code generator are followed by lines that name it
-                    self._function, self._function_from = execution.function, "inferred"
-                if self._after >= self.CONTEXT_LINES and (self._function or not self._at.is_loop):
-                    return
+            self._see(execution, line)
+            if self._done:
+                return
+
+    def _see(self, execution: PassExecution, line: str) -> None:
+        if execution.number < self._around:
+            if execution.name in ("LoopSimplifyPass", "LCSSAPass"):
+                self._loop_function = execution.function
+            if execution.number >= self._around - self.CONTEXT_LINES:
+                self._context.append(line)
+        elif execution.number == self._around:
+            self._at = execution
+            self._context.append(line)
+            if execution.function:
+                self._function, self._function_from = execution.function, "log"
+            elif execution.is_loop and execution.target != "loop" and self._loop_function:
+                self._function, self._function_from = self._loop_function, "inferred"
+        elif self._at is not None:
+            self._after += 1
+            if self._after <= self.CONTEXT_LINES:
+                self._context.append(line)
+            if not self._function and self._at.is_loop and execution.function:
+                # legacy loop passes of the code generator are followed by lines that name it
+                self._function, self._function_from = execution.function, "inferred"
+            self._done = self._after >= self.CONTEXT_LINES and bool(self._function or not self._at.is_loop)
 
     def finish(self) -> tuple[LogSummary, bytes]:
-        """The summary, and what was left of an unfinished last line."""
-        rest = self._lines(self._tail + b"\n") if self._tail else b""
-        self._tail = b""
-        return (
-            LogSummary(self._total, self._ran, self._at, self._function, self._function_from, tuple(self._context)),
-            rest,
-        )
+        """The summary, and the text of an unfinished last line."""
+        rest = self._unfinished() if self._tail else b""
+        if not self._around:
+            self._look_back()
+        seen = (self._at, self._function, self._function_from, tuple(self._context))
+        return LogSummary(self._total, self._ran, *seen), rest
+
+    def _look_back(self) -> None:
+        lines = [raw.decode("utf-8", "replace") for raw in self._recent.split(b"\n")]
+        executions = [(execution, line) for line in lines if (execution := parse_line(line)) is not None]
+        for execution, line in executions[-1 - self.CONTEXT_LINES :]:
+            self._at = execution
+            self._context.append(line)
+        if self._at is not None and self._at.function:
+            self._function, self._function_from = self._at.function, "log"

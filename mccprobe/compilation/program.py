@@ -11,7 +11,7 @@ from pathlib import Path
 from mccprobe.compilation.job import SCRATCH
 from mccprobe.compilation.ledger import Ledger
 from mccprobe.compilation.store import RunDirectory
-from mccprobe.compilation.unit import Unit
+from mccprobe.compilation.unit import PLACEHOLDER_IMAGE, Unit
 from mccprobe.errors import SourceDoesNotCompile, ToolchainError
 from mccprobe.process import RunSpec, run
 from mccprobe.toolchain.base import Toolchain
@@ -75,7 +75,8 @@ class Program:
         source = unit.recorded
         placeholder = source.folder / f"{unit.tag}.o"
         if not placeholder.exists():
-            placeholder.symlink_to(unit.linkable(unit.base[source.active]))
+            first = source.host_half() if source.offload else unit.linkable(unit.base[source.active])
+            placeholder.symlink_to(first)
         self.recorded_output = str(source.folder / f"{unit.tag}.program")
         self.placeholder = str(placeholder)
         command = [*args, self.placeholder, *inputs, "-o", self.recorded_output]
@@ -84,21 +85,54 @@ class Program:
         if not links:
             raise ToolchainError("the driver shows no link job", hint="is -c or -S among the compiler arguments?")
         self.job: Job = links[-1]
+        self._frame: tuple[bytes, bytes] | None = None  # a linked program before and after its image
+        if source.offload:
+            self._frame = self._linked_frame()
+
+    def _linked_frame(self) -> tuple[bytes, bytes] | None:
+        """Link once with the placeholder for the image; None if it does not come out in one piece."""
+        with self.run.scratch("frame") as scratch:
+            linked = self._link(Path(self.placeholder), scratch)
+            if isinstance(linked, LinkFailure):
+                return None
+            before, found, after = linked.read_bytes().partition(PLACEHOLDER_IMAGE)
+        return (before, after) if found and PLACEHOLDER_IMAGE not in after else None
+
+    def _framed(self, digest: str) -> bytes | None:
+        """The program with this object's image in the place that was kept for it; None if it has no room."""
+        if self._frame is None:
+            return None
+        image = self.unit.image(digest)
+        room = len(PLACEHOLDER_IMAGE) - len(image)
+        return self._frame[0] + image + bytes(room) + self._frame[1] if room >= 0 else None
 
     def link(self, digest: str) -> Path | LinkFailure:
-        """The program with this object, linked once."""
-        target = self.run.programs / f"{self.unit.tag}-{digest}"
+        """The program with this object, linked once. Of an offload program only the image is replaced."""
+        target = self.run.programs / f"{self.unit.variant}-{digest}"
         with self._lock:
             if target.is_file():
                 return target
-            linkable = self.unit.linkable(digest)
+            framed = self._framed(digest)
             with self.run.scratch("link") as scratch:
-                output = scratch / "program"
-                job = self.job.substitute({self.placeholder: str(linkable), self.recorded_output: str(output)})
-                env = {n: v.replace(SCRATCH, str(scratch)) for n, v in self.unit.recorded.env.items()}
-                result = run(RunSpec(job.argv, env=env, timeout_s=self.timeout_s))
-                if not result.ok or not output.is_file():
-                    detail = result.stderr_text.strip().splitlines()
-                    return LinkFailure(f"link: {result.describe()}" + (f": {detail[-1]}" if detail else ""))
+                if framed is not None:
+                    output = scratch / "program"
+                    output.write_bytes(framed)
+                    output.chmod(0o755)
+                else:
+                    linked = self._link(self.unit.linkable(digest), scratch)
+                    if isinstance(linked, LinkFailure):
+                        return linked
+                    output = linked
                 output.replace(target)
             return target
+
+    def _link(self, linkable: Path, scratch: Path) -> Path | LinkFailure:
+        """Replay the recorded link with another object in the bisected one's place."""
+        output = scratch / "program"
+        job = self.job.substitute({self.placeholder: str(linkable), self.recorded_output: str(output)})
+        env = {name: value.replace(SCRATCH, str(scratch)) for name, value in self.unit.recorded.env.items()}
+        result = run(RunSpec(job.argv, env=env, timeout_s=self.timeout_s))
+        if not result.ok or not output.is_file():
+            detail = result.stderr_text.strip().splitlines()
+            return LinkFailure(f"link: {result.describe()}" + (f": {detail[-1]}" if detail else ""))
+        return output

@@ -26,7 +26,8 @@ from mccprobe.toolchain.jobs import Job, JobKind, back_end_argv, emits_object, f
 
 UNLIMITED = -1
 # What the host half is compiled with in place of a device image: found again by its content.
-PLACEHOLDER_IMAGE = b"mccprobe: a device image goes here\n" * 8
+# Roomy, so that images also fit into the linked program in its place; larger ones are linked each.
+PLACEHOLDER_IMAGE = b"mccprobe: a device image goes here\n" * 60_000
 
 
 class RecordedSource:
@@ -58,7 +59,7 @@ class RecordedSource:
         self.from_bitcode = False
         self.bitcode: list[Path] = []
         self.notes: list[str] = []
-        self._host_half: Future[bytes] | None = None
+        self._host_half: Future[Path] | None = None
 
     @property
     def offload(self) -> bool:
@@ -100,19 +101,19 @@ class RecordedSource:
         if self.offload and self._host_half is None:
             self._host_half = self.ledger.executor.submit(self._compile_host_half)
 
-    def host_half(self) -> bytes:
+    def host_half(self) -> Path:
         """The host object with PLACEHOLDER_IMAGE in it."""
         self.start_host_half()
         assert self._host_half is not None
         return self._host_half.result()
 
-    def _compile_host_half(self) -> bytes:
+    def _compile_host_half(self) -> Path:
         path = self.folder / "host.o"
         if not path.is_file():
             with self.ledger.run.scratch("host") as scratch:
                 self.host_compile(PLACEHOLDER_IMAGE, scratch / "host.o", scratch)
                 (scratch / "host.o").replace(path)
-        return path.read_bytes()
+        return path
 
     def host_compile(self, image: bytes, output: Path, scratch: Path) -> None:
         """The driver's host compile, untouched but for the image that it embeds and where it writes."""
@@ -179,11 +180,17 @@ class Unit:
     def source(self) -> Path:
         return self.recorded.source
 
+    @property
+    def variant(self) -> str:
+        """Names what an object is linked into: one object for two architectures makes two programs."""
+        source = self.recorded
+        return self.tag if len(source.jobs) == 1 else f"{self.tag}-{source.jobs[source.active].arch}"
+
     # -- compiles -----------------------------------------------------------------------------
 
     def job(
         self, limit: int | None = None, *, index: int | None = None, options: Sequence[str] = (), ordinal: int = 0,
-        around: int = 0, fixed: bool = True, emit: str = "-emit-obj", from_source: bool = False, label: str = "",
+        fixed: bool = True, emit: str = "-emit-obj", from_source: bool = False, label: str = "",
     ) -> CompileJob:  # fmt: skip
         """The compile at one limit (None: no limit option). fixed: with address randomisation off."""
         source = self.recorded
@@ -196,19 +203,19 @@ class Unit:
         )  # fmt: skip
         return replace(
             source.template(), argv=(*(source.prefix if fixed else ()), *argv), limit=limit, ordinal=ordinal,
-            around=around, label=label or f"{self.tag} limit {limit}",
+            around=limit if limit is not None and limit > 0 else 0, label=label or f"{self.tag} limit {limit}",
         )  # fmt: skip
 
     def repeat_job(self, limit: int | None, *, ordinal: int, env: Mapping[str, str]) -> CompileJob:
-        """The compile as the user would repeat it: from the source, addresses not fixed.
+        """The compile again, addresses not fixed.
 
-        Plain C goes through the driver; of an offload compile only the active device job is run.
+        Plain C without a limit goes through the driver, as the user would repeat it; everything else is
+        the very compile that the search makes.
         """
         source = self.recorded
-        job = self.job(limit, fixed=False, from_source=True, ordinal=ordinal)
-        if not source.offload:
-            options = [] if limit is None else ["-mllvm", f"-opt-bisect-limit={limit}"]
-            given = (*source.args, *self.driver_flags, *options)
+        job = self.job(limit, fixed=False, ordinal=ordinal)
+        if not source.offload and limit is None:
+            given = (*source.args, *self.driver_flags)
             job = replace(job, argv=(*source.toolchain.driver, *given, "-c", str(source.source), "-o", OUTPUT))
         return replace(job, env={**job.env, **env}, label=f"{self.tag} repeat {ordinal} of limit {limit}")
 
@@ -233,7 +240,9 @@ class Unit:
         if not source.keep_bitcode(front_ends):
             return
         source.from_bitcode = True
-        if self._unlimited() != self.base:
+        # with limit -1 at once: that is the bad end, which every search needs
+        again = [self.ledger.submit(self.job(UNLIMITED, index=index)) for index in range(len(source.jobs))]
+        if [future.result().object for future in again] != self.base:
             source.from_bitcode = False
             source.notes.append(
                 "compiling from cached bitcode does not give the object of the direct compile; every trial compiles "
@@ -243,18 +252,12 @@ class Unit:
     def prepare_from(self, other: Unit) -> None:
         """As another variant of the same source, or from the source alone where there is no bitcode."""
         assert other.recorded is self.recorded
-        self.base = [self._require(outcome) for outcome in self._outcomes()]
+        jobs = [self.job(index=i, label=f"{self.tag} unlimited") for i in range(len(self.recorded.jobs))]
+        self.base = [self._require(future.result()) for future in [self.ledger.submit(job) for job in jobs]]
 
     def prepare_direct(self) -> None:
         """Compile from the source once; no bitcode is made."""
         self.base = [self._require(future.result()) for future in self.start()]
-
-    def _outcomes(self) -> list[CompileOutcome]:
-        jobs = [self.job(index=i, label=f"{self.tag} unlimited") for i in range(len(self.recorded.jobs))]
-        return [future.result() for future in [self.ledger.submit(job) for job in jobs]]
-
-    def _unlimited(self) -> list[str | None]:
-        return [outcome.object for outcome in self._outcomes()]
 
     def _require(self, outcome: CompileOutcome) -> str:
         if outcome.object is None:
@@ -274,11 +277,11 @@ class Unit:
         source = self.recorded
         if not source.offload:
             return self.ledger.run.object_path(digest)
-        target = self.ledger.run.programs / f"{self.tag}-{digest}.o"
+        target = self.ledger.run.programs / f"{self.variant}-{digest}.o"
         if target.is_file():
             return target
-        image = self._image(digest)
-        patched = replace_image(source.host_half(), PLACEHOLDER_IMAGE, image)
+        image = self.image(digest)
+        patched = replace_image(source.host_half().read_bytes(), PLACEHOLDER_IMAGE, image)
         temporary = target.with_suffix(".tmp")
         if patched is not None:
             temporary.write_bytes(patched)
@@ -292,7 +295,7 @@ class Unit:
         temporary.replace(target)
         return target
 
-    def _image(self, digest: str) -> bytes:
+    def image(self, digest: str) -> bytes:
         """Device link and bundle with this object of the active job."""
         source = self.recorded
         with self.ledger.run.scratch("image") as scratch:

@@ -10,7 +10,7 @@ import random
 from dataclasses import dataclass
 
 from mccprobe.oracle.verdict import Verdict
-from mccprobe.search.confidence import EdgeEvidence, gather, later_bad_runs
+from mccprobe.search.confidence import EdgeEvidence, later_bad_runs
 from mccprobe.search.ledger import Ledger
 from mccprobe.search.model import Settings
 from mccprobe.search.ordered import Bracket
@@ -71,35 +71,26 @@ def _pick(ledger: Ledger, start: int, stop: int, count: int, rng: random.Random)
 class Confirmation:
     """How the confirmation ended.
 
-    contradicted: a run of either side differs: the check is flaky. complete: every planned run of
-    both sides gave a verdict. confidence: of the edge, if not contradicted.
+    contradicted: the limit whose rerun differs, if any: the check is flaky. complete: every planned run
+    gave a verdict. confidence: of the edge; 0.0 if contradicted.
     """
 
     confidence: float
     complete: bool
-    contradicted: bool
+    contradicted: int | None = None
 
 
-def edge_evidence(ledger: Ledger, good_end: int, edge: Bracket, bad_end: int) -> EdgeEvidence:
-    """What the edge stands on now."""
-    consistent = not contradictions(ledger, good_end, edge)
-    return EdgeEvidence(
-        good=edge.low,
-        bad=edge.high,
-        monotone=gather(ledger, good_end, edge.high) if consistent else None,
-        later_bad_runs=later_bad_runs(ledger),
-        good_side_runs=ledger.tally(ledger.require_object(edge.low)).good,
-        sure_bad_runs=ledger.tally(ledger.require_object(bad_end)).bad - 1,
-    )
-
-
-def confirm(ledger: Ledger, good_end: int, edge: Bracket, bad_end: int, settings: Settings) -> Confirmation:
+def confirm(ledger: Ledger, edge: Bracket, settings: Settings) -> Confirmation:
     """Rerun both sides of the edge: `confirm_repeats` times each, or as the confidence asks for.
 
     Stops at the first run that contradicts. Runs without a verdict are made up for, at most
     EXTRA_CONFIRMATIONS times on each side.
     """
-    evidence = edge_evidence(ledger, good_end, edge, bad_end)
+    evidence = EdgeEvidence(
+        bad_runs=later_bad_runs(ledger),
+        good_side_runs=ledger.tally(ledger.require_object(edge.low)).good,
+        sure_bad_runs=ledger.tally(ledger.require_object(ledger.total)).bad - 1,
+    )
     if settings.confirm_repeats is None:
         more_bad, more_good = evidence.plan(settings.confidence)
     else:
@@ -117,7 +108,8 @@ def confirm(ledger: Ledger, good_end: int, edge: Bracket, bad_end: int, settings
             if verdict is expected:
                 agreed += 1
             elif verdict is not Verdict.UNRESOLVED:
-                return Confirmation(0.0, complete=False, contradicted=True)
+                return Confirmation(0.0, complete=False, contradicted=limit)
         got.append(agreed)
-    confidence = evidence.confidence(more_bad=got[1], more_good=got[0])
-    return Confirmation(confidence, complete=got == [more_good, more_bad], contradicted=False)
+        if agreed < times:
+            return Confirmation(0.0, complete=False)
+    return Confirmation(evidence.confidence(more_bad=got[1], more_good=got[0]), complete=True)

@@ -3,11 +3,11 @@
 A BAD run is certain, so it cuts the range; a GOOD run only moves probability towards later limits.
 Each step asks the limit with the greatest expected information on the first bad limit (for small p
 that lies later than the median), in closed form over both unknowns, the first bad limit and p
-(see confidence.py for the model, its prior and what it assumes). The search ends when one pair of
+(see posterior.py for the prior and confidence.py for the model). The search ends when one pair of
 neighbouring limits holds the wanted probability.
 
 Law: with the model right, an edge is wrong with probability at most 1 - confidence, whatever p is
-(confidence.py, 3); benchmarks/flaky_confidence.py measures it for each p. A BAD run of the good end
+(posterior.py); benchmarks/flaky_confidence.py measures it for each p. A BAD run of the good end
 ends the search: that side must never fail.
 """
 
@@ -18,17 +18,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from mccprobe.oracle.verdict import Unbuildable, Verdict
-from mccprobe.search.confidence import (
-    Segment,
-    failure_rate,
-    gather,
-    posterior,
-    proven,
-    worth_learning_rate,
-)
+from mccprobe.search.confidence import failure_rate
 from mccprobe.search.ends import Undecided, good_end_fails
 from mccprobe.search.ledger import Ledger
 from mccprobe.search.model import FailureRate
+from mccprobe.search.posterior import Segment, gather, posterior, proven, worth_learning_rate
 from mccprobe.search.trial import Purpose
 
 ESTIMATE_RUNS = 20  # of the bad end, unless ESTIMATE_BADS come first (bisection.md 3.2, item 6)

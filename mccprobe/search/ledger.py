@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from bisect import insort
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from mccprobe.oracle.verdict import Outcome, Unbuildable, Verdict
@@ -137,9 +137,10 @@ class Ledger:
             raise LookupError(f"limit {limit} gives no object: {key.reason}")
         return key
 
-    def prefetch(self, limits: Sequence[int]) -> None:
-        """Pass a hint on, without the limits that were asked already."""
-        wanted = [limit for limit in dict.fromkeys(limits) if limit not in self.objects]
+    def prefetch(self, limits: Iterable[int]) -> None:
+        """Pass a hint on, without the limits that were asked already or do not exist."""
+        limits = dict.fromkeys(limits)
+        wanted = [limit for limit in limits if 0 <= limit <= self.total and limit not in self.objects]
         if wanted:
             self.target.prefetch(wanted)
 

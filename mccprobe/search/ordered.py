@@ -41,7 +41,7 @@ class _Candidates:
         self._skipped = unresolved[bisect_right(unresolved, low) : bisect_left(unresolved, high)]
 
     def __len__(self) -> int:
-        return self.high - self.low - 1 - len(self._skipped)
+        return max(0, self.high - self.low - 1 - len(self._skipped))
 
     def at(self, rank: int) -> int:
         """The candidate with that many candidates below it."""

@@ -14,7 +14,7 @@ Bound of the default search, in oracle runs, for a check that is not flaky:
     ceil(log2 P) + 2 endpoint_repeats + spot_checks + confirmations + U
 
 U: limits found unresolved (with limit 0 unresolved, 2 ceil(log2 P) + 1 more). Confirmations: as
-planned by EdgeEvidence.plan, 5 to 9 at 0.99 with two runs of each end; or 2 confirm_repeats. With
+planned by EdgeEvidence.plan, 6 at 0.99 with two runs of each end; or 2 confirm_repeats. With
 --profile: distinct objects + 2 endpoint_repeats + confirmations. Equal objects make all of them less.
 """
 
@@ -116,25 +116,23 @@ class _Search:
         if ends.flaky:
             return self._search_flaky(ends)
         if self.settings.profile:
-            self.brackets = profile(self.ledger, self.settings)
-            # every limit was asked, so a lower good end may have come to light
+            self.brackets = profile(self.ledger, ends.good, self.settings)
+            # the profile may have brought a lower good end to light
             ends = self.ends = replace(ends, good=self._lowest_good())
         else:
             self.brackets = [self._narrow(ends)]
         edge = next(b for b in self.brackets if self.ledger.verdict_at(b.high) is Verdict.BAD)
-        if (edge.low, edge.high) == (ends.good, ends.bad) and edge.unresolved:
-            raise Undecided(
-                f"no limit between {edge.low} and {edge.high} gives a verdict", edge.low, edge.high
-            )
+        _refuse_whole_range(ends, edge)
         if not self.settings.profile:
             spot_check(self.ledger, ends.good, edge, self.settings)
         return self._confirm(ends, edge)
 
     def _narrow(self, ends: Ends) -> Bracket:
+        low, high = self._range(ends)
         return narrow(
             self.ledger,
-            ends.good,
-            ends.bad,
+            low,
+            high,
             Purpose.SEARCH,
             low_verdict=Verdict.GOOD,
             width=self.settings.width,
@@ -145,11 +143,10 @@ class _Search:
         return next(limit for limit in self.ledger.built if self.ledger.verdict_at(limit) is Verdict.GOOD)
 
     def _confirm(self, ends: Ends, edge: Bracket) -> SearchResult:
-        confirmation = confirm(self.ledger, ends.good, edge, ends.bad, self.settings)
-        if confirmation.contradicted:
-            self.notes.append(
-                f"the check is flaky: a rerun of limit {edge.low} or {edge.high} contradicts the first run"
-            )
+        confirmation = confirm(self.ledger, edge, self.settings)
+        if confirmation.contradicted is not None:
+            limit = confirmation.contradicted
+            self.notes.append(f"the check is flaky: a rerun of limit {limit} contradicts the first run")
             return self._search_flaky(ends)
         if not confirmation.complete:
             raise Undecided(
@@ -179,7 +176,9 @@ class _Search:
         self.brackets = []
         self.flaky = FlakySearch(self.ledger, ends.good, ends.bad, self.settings.confidence)
         found = self.flaky.run()
-        self.brackets = [Bracket(found.good, found.bad, found.unresolved)]
+        bracket = Bracket(found.good, found.bad, found.unresolved)
+        _refuse_whole_range(ends, bracket)
+        self.brackets = [bracket]
         self._note_unresolved()
         return self._answer(
             Status.EDGE,
@@ -271,7 +270,7 @@ class _Search:
             good=good,
             bad=bad,
             edges=edges,
-            monotone=self._monotone(),
+            monotone=self._monotone() if status is Status.EDGE else None,
             confidence=confidence,
             failure_rate=failure_rate,
             good_end=self.ends.good if self.ends is not None else None,
@@ -282,6 +281,12 @@ class _Search:
             log=tuple(ledger.log),
             max_err_bad=ledger.max_err_bad,
         )
+
+
+def _refuse_whole_range(ends: Ends, edge: Bracket) -> None:
+    """Limits without a verdict all the way between the ends leave nothing that was found."""
+    if (edge.low, edge.high) == (ends.good, ends.bad) and edge.unresolved:
+        raise Undecided(f"no limit between {edge.low} and {edge.high} gives a verdict", edge.low, edge.high)
 
 
 _STATUS_OF: Mapping[type[Stop], Status] = {

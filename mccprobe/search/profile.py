@@ -9,14 +9,14 @@ from mccprobe.search.ordered import Bracket, narrow
 from mccprobe.search.trial import Purpose
 
 
-def profile(ledger: Ledger, settings: Settings) -> list[Bracket]:
-    """Every edge, ascending, GOOD to BAD and BAD to GOOD in turn.
+def profile(ledger: Ledger, good_end: int, settings: Settings) -> list[Bracket]:
+    """Every edge, ascending, GOOD to BAD and BAD to GOOD in turn; both ends are among the limits asked.
 
     With stride 1 these are exactly the edges of a linear scan, at one run for each distinct object.
     With stride s each edge between tested limits is narrowed by binary search; pairs of edges that lie
     between two tested limits stay unseen.
     """
-    limits = [*range(0, ledger.total, settings.profile_stride), ledger.total]
+    limits = sorted({*range(0, ledger.total, settings.profile_stride), good_end, ledger.total})
     ledger.prefetch(limits)
     edges: list[Bracket] = []
     before: tuple[int, Verdict] | None = None  # the last limit with a verdict

@@ -43,7 +43,7 @@ class ClangDriver:
 
     def refusal(self, argv: Sequence[str], scratch: Path) -> str:
         spec = RunSpec(
-            [*self.driver, *self._probe_arguments(), *argv, "-c", "-o", os.devnull, os.devnull],
+            [*self.driver, *self._probe_arguments(), *argv, "-c", os.devnull, "-o", str(scratch / "probe.o")],
             env=self.environment(scratch),
             timeout_s=locate.QUERY_TIMEOUT_S,
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -41,7 +42,7 @@ def test_case(folder: Path, run_cli: Callable[..., Any], compiler: Callable[...,
     expect, result = run_case(folder, run_cli, tmp_path)
     document = json.loads(result.stdout)
     assert document["status"] == expect["status"], document
-    assert result.returncode == EXIT_CODES[expect["status"]]
+    assert result.code == EXIT_CODES[expect["status"]]
     if expect["culprit_pass"] is None:
         assert document["culprit"] is None
         return
@@ -80,7 +81,7 @@ def test_profile_names_every_edge(
 
 @pytest.mark.toolchain
 def test_reproduce_commands_reproduce(
-    run_cli: Callable[..., Any], compiler: Callable[..., Any], tmp_path: Path, shell: Callable[..., Any]
+    run_cli: Callable[..., Any], compiler: Callable[..., Any], tmp_path: Path
 ) -> None:
     """The printed commands, run as they stand in an empty folder, give both outcomes."""
     compiler(14)
@@ -88,7 +89,7 @@ def test_reproduce_commands_reproduce(
     document = json.loads(result.stdout)
     for side, output in (("good", expect["good_output"]), ("bad", expect["bad_output"])):
         for argv in document["reproduce"][side]:
-            last = shell(argv, cwd=tmp_path)
+            last = subprocess.run(argv, cwd=tmp_path, capture_output=True, text=True, check=False)
         assert f"{last.stdout.strip()}|rc={last.returncode}" == output
 
 

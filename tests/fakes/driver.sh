@@ -49,6 +49,7 @@ cc1() {
     fi
   done
   real_cc1 "$@" || return
+  [ -f "$output" ] || return 0 # a probe writes to /dev/null
   if [ "$fault" = yes ] && { [ "$limit" = none ] || [ "$limit" -lt 0 ] || [ "$limit" -ge "$FAULT_AT" ]; }; then
     LC_ALL=C sed -i 's/GOOD/BAD!/g' "$output"
   fi

@@ -18,6 +18,7 @@ from mccprobe.compilation.unit import UNLIMITED, RecordedSource, Unit
 from mccprobe.oracle.checks import Expected, ReferenceOracle
 from mccprobe.sim.build import sim_sdk
 from mccprobe.toolchain.clang import ClangToolchain
+from mccprobe.toolchain.mcc import MccToolchain
 
 FAKES = Path(__file__).resolve().parents[1] / "fakes"
 
@@ -75,5 +76,43 @@ def bench(ledger: Ledger, fake: Callable[[str], str], tmp_path: Path) -> Callabl
         judge = Judge(program, ReferenceOracle(Expected(b"8 GOOD \n", 0)), ledger.journal)
         total = ledger.compile(unit.job(UNLIMITED)).log.total
         return PassAxis(unit, judge, total)
+
+    return build
+
+
+KERNEL = """#include <cstdio>
+#include <musa_runtime.h>
+__global__ void answer(int *out, int n) {
+  for (int i = 0; i < n; ++i) out[i] = 0x444F4F47 + i;  // "GOOD" as bytes
+}
+int main() {
+  int *device = nullptr, value[2] = {0, 0};
+  if (musaMalloc((void **)&device, sizeof value) != musaSuccess) return 2;
+  answer<<<1, 1>>>(device, 2);
+  if (musaMemcpy(value, device, sizeof value, musaMemcpyDeviceToHost) != musaSuccess) return 3;
+  std::printf("%.4s\\n", (const char *)value);
+  return 0;
+}
+"""
+
+
+@pytest.fixture
+def device_bench(
+    ledger: Ledger, fake: Callable[[str], str], tmp_path: Path, sdk: Path, monkeypatch: pytest.MonkeyPatch
+) -> Callable[..., PassAxis]:
+    """As `bench`, but the fault is in device code, and the toolchain is mcc's own."""
+    monkeypatch.setenv("FAKE_SDK", str(sdk))
+    source = tmp_path / "answer.mu"
+    source.write_text(KERNEL, encoding="utf-8")
+
+    def build(name: str, *archs: str) -> PassAxis:
+        toolchain = MccToolchain(Path(fake(name)), None)
+        args = [*(f"--offload-arch={arch}" for arch in archs or ("mp_22",)), "-O2"]
+        recorded = RecordedSource(toolchain, ledger, source, args, name="unit", timeout_s=60)
+        unit = Unit(recorded, "bad", ["-fake-fault"])
+        unit.prepare()
+        program = Program(unit, [], [*args, "-lmusart"], timeout_s=60)
+        judge = Judge(program, ReferenceOracle(Expected(b"GOOD\n", 0)), ledger.journal)
+        return PassAxis(unit, judge, ledger.compile(unit.job(UNLIMITED)).log.total)
 
     return build

@@ -131,7 +131,7 @@ def test_the_host_half_is_compiled_once_and_stays_byte_identical(
 
     monkeypatch.setattr(RecordedSource, "host_compile", counted)
     unit = prepared(recorded)
-    host = recorded.host_half()
+    host = recorded.host_half().read_bytes()
     digests = {ledger.compile(unit.job(limit)).object for limit in (0, 40, UNLIMITED)}
     assert len(digests) == 3 and None not in digests
     for digest in digests:
@@ -201,7 +201,7 @@ def test_replay_without_an_edit_is_what_the_driver_makes(
     driven, replayed = tmp_path / "driven.o", tmp_path / "replayed.o"
     subprocess.run(["clang-14", *BASE, *args, "-c", str(recorded.source), "-o", str(driven)], check=True)
     (tmp_path / "scratch").mkdir()
-    recorded.host_compile(unit._image(unit.base[0]), replayed, tmp_path / "scratch")
+    recorded.host_compile(unit.image(unit.base[0]), replayed, tmp_path / "scratch")
     assert replayed.read_bytes() == driven.read_bytes()
     # what is linked has the very same sections; only where the image lies in the file differs
     patched = unit.linkable(unit.base[0]).read_bytes()

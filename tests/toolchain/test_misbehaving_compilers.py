@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import tracemalloc
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
 from mccprobe.bisect_run.target import PassAxis
 from mccprobe.compilation.ledger import Ledger
 from mccprobe.errors import StaleCompileCache, ToolchainError
-from mccprobe.oracle.verdict import Unbuildable
+from mccprobe.oracle.verdict import Unbuildable, Verdict
 from mccprobe.search.model import Settings, Status
 from mccprobe.search.procedure import bisect
 
@@ -113,3 +114,33 @@ def test_a_driver_without_jobs_is_refused(bench: Bench) -> None:
 @pytest.mark.clean
 def test_a_compiler_without_bisect_lines_counts_nothing(bench: Bench) -> None:
     assert bench("mcc_prints_no_bisect").total == 0
+
+
+# --- in device code, through mcc's own toolchain -----------------------------------------------------
+
+
+@pytest.mark.clean
+@pytest.mark.parametrize("name", ["mcc_ok", "mcc_honours_cache_path"])
+def test_the_fault_in_device_code_is_found(
+    device_bench: Bench, name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("FAKE_CACHE", str(tmp_path / "elsewhere"))
+    axis = device_bench(name)
+    assert axis.unit.recorded.offload and axis.unit.recorded.from_bitcode
+    result = bisect(axis, SEARCH)
+    assert (result.status, result.good, result.bad) == (Status.EDGE, FAULT_AT - 1, FAULT_AT)
+
+
+@pytest.mark.clean
+def test_of_two_architectures_only_the_one_that_runs_decides(device_bench: Bench, ledger: Ledger) -> None:
+    axis = device_bench("mcc_ok", "mp_31", "mp_22")
+    verdicts, objects = [], set()
+    for index in (0, 1):
+        axis.unit.recorded.active = index
+        at_zero = ledger.compile(axis.unit.job(0)).object
+        assert at_zero is not None
+        objects.add(at_zero)
+        verdicts.append(axis.judge.run(at_zero).verdict)
+    # here both architectures have the very same object; it makes two programs all the same
+    assert len(objects) == 1
+    assert sorted(verdicts) == [Verdict.BAD, Verdict.GOOD]

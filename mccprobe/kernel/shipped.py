@@ -1,0 +1,42 @@
+"""Where the kernels that ship with mccprobe lie, in a source tree and in an installed wheel.
+
+Looked for in this order: MCCPROBE_KERNELS, a folder `kernels` beside the package (source tree),
+`mccprobe/_kernels` (wheel). A folder counts if one of its folders has a kernel.toml.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+FILE_NAME = "kernel.toml"
+PACKAGE = Path(__file__).resolve().parents[1]
+
+
+def kernels_folder() -> Path | None:
+    """The folder of shipped kernels, None if there is none."""
+    given = os.environ.get("MCCPROBE_KERNELS")
+    places = [Path(given)] if given else [PACKAGE.parent / "kernels", PACKAGE / "_kernels"]
+    return next((place for place in places if _kernels_in(place)), None)
+
+
+def find_shipped_kernels() -> list[Path]:
+    """The folder of each shipped kernel, by name."""
+    folder = kernels_folder()
+    return _kernels_in(folder) if folder else []
+
+
+def is_shipped(path: Path) -> bool:
+    """True if the file or folder really lies in the folder of shipped kernels (links are followed)."""
+    folder = kernels_folder()
+    try:
+        return folder is not None and path.resolve().is_relative_to(folder.resolve())
+    except (OSError, RuntimeError):  # a loop of links, a name that no file system takes
+        return False
+
+
+def _kernels_in(place: Path) -> list[Path]:
+    try:
+        return sorted(file.parent for file in place.glob(f"*/{FILE_NAME}"))
+    except (OSError, ValueError):
+        return []

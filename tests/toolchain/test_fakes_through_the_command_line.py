@@ -1,0 +1,153 @@
+"""What a user sees of a misbehaving compiler: message, exit code, nothing left behind."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytestmark = [pytest.mark.toolchain("clang-14"), pytest.mark.clean("mccprobe-out")]
+
+Fake = Callable[[str], str]
+RunCli = Callable[..., Any]
+FAULT = "--flag=-fake-fault"
+FAULT_AT = 20  # as in fakes/driver.sh
+
+PROGRAM = """#include <stdio.h>
+static const char *volatile nonce = "NONCE";
+static int sum(const int *v, int n) { int s = 0; for (int i = 0; i < n; ++i) s += v[i]; return s; }
+int main(int argc, char **argv) {
+  int v[4] = {1, 2, argc, 4};
+  printf("%d GOOD %s\\n", sum(v, 4), nonce && argv[0] ? "" : "?");
+  return 0;
+}
+"""
+
+
+@pytest.fixture
+def program(tmp_path: Path) -> Path:
+    path = tmp_path / "program.c"
+    path.write_text(PROGRAM, encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def kernel(tmp_path: Path) -> Path:
+    path = tmp_path / "own.mu"
+    path.write_text("__attribute__((global)) void k(int *p) { *p = 1; }\nint main() {}\n", encoding="utf-8")
+    return path
+
+
+def bisected(run_cli: RunCli, compiler: str, program: Path, *more: str, **env: str) -> dict[str, Any]:
+    run = run_cli(
+        "bisect", program, "--toolchain", "clang", "--compiler", compiler, FAULT, "--json", *more, "--", "-O2",
+        cwd=Path.cwd(), env={"FAKE_SDK": None, **env},
+    )  # fmt: skip
+    assert run.code == 0, run
+    document: dict[str, Any] = json.loads(run.stdout)
+    return document
+
+
+def test_a_well_behaved_fake(run_cli: RunCli, fake: Fake, program: Path) -> None:
+    document = bisected(run_cli, fake("mcc_ok"), program)
+    assert document["culprit"]["execution"] == FAULT_AT
+    assert document["simulated"] is False
+
+
+def test_a_flood_changes_nothing(run_cli: RunCli, fake: Fake, program: Path) -> None:
+    flood = {"FAKE_LIMIT_AT": str(FAULT_AT), "FAKE_FLOOD_BYTES": str(64 << 20)}
+    document = bisected(run_cli, fake("mcc_floods_stderr"), program, **flood)
+    assert document["culprit"]["execution"] == FAULT_AT
+
+
+@pytest.mark.parametrize(
+    "name", ["mcc_hangs_with_child", "mcc_crashes_at_one_limit", "mcc_exits_0_without_output"]
+)
+def test_a_limit_that_cannot_be_built_is_unresolved_and_no_one_is_called_found(
+    run_cli: RunCli, fake: Fake, program: Path, name: str
+) -> None:
+    where = {"FAKE_LIMIT_AT": str(FAULT_AT - 1)}
+    document = bisected(run_cli, fake(name), program, "--compile-timeout", "4", **where)
+    assert document["status"] == "exposed"
+    (edge,) = document["edges"]
+    assert (edge["execution"], edge["from"], edge["to"]) == (FAULT_AT, "GOOD", "BAD")
+    assert document["monotone"] is None
+
+
+def test_a_compiler_that_gives_other_objects_is_called_so(run_cli: RunCli, fake: Fake, program: Path) -> None:
+    run = run_cli(
+        "bisect", program, "--toolchain", "clang", "--compiler", fake("mcc_gives_other_objects"), FAULT,
+        "--json", "--", "-O2", cwd=Path.cwd(), env={"FAKE_SDK": None},
+    )  # fmt: skip
+    assert json.loads(run.stdout)["status"] == "non-deterministic", run
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("mcc_without_jobs", "-### shows no jobs, so its compiles cannot be replayed"),
+        ("mcc_prints_no_bisect", "prints no BISECT lines for -opt-bisect-limit=-1"),
+    ],
+)
+def test_a_compiler_that_cannot_be_bisected(
+    run_cli: RunCli, fake: Fake, program: Path, name: str, message: str
+) -> None:
+    run = run_cli(
+        "bisect", program, "--toolchain", "clang", "--compiler", fake(name), "--flag=-enable-newgvn",
+        "--", "-O2", cwd=Path.cwd(), env={"FAKE_SDK": None},
+    )  # fmt: skip
+    assert run.code == 3 and message in run.stderr, run
+
+
+def test_a_source_that_does_not_compile(run_cli: RunCli, fake: Fake, tmp_path: Path) -> None:
+    broken = tmp_path / "broken.c"
+    broken.write_text("int main(void) { return nowhere; }\n", encoding="utf-8")
+    run = run_cli(
+        "bisect", broken, "--toolchain", "clang", "--compiler", fake("mcc_ok"), FAULT, "--", "-O2",
+        cwd=Path.cwd(), env={"FAKE_SDK": None},
+    )  # fmt: skip
+    assert run.code == 4 and "use of undeclared identifier 'nowhere'" in run.stderr, run
+
+
+def test_a_compiler_that_changed_is_not_resumed(
+    run_cli: RunCli, fake: Fake, program: Path, tmp_path: Path
+) -> None:
+    env = {"FAKE_STATE": str(tmp_path / "state")}
+    out = tmp_path / "run"
+    bisected(run_cli, fake("mcc_other_version"), program, "-o", str(out), **env)
+    run = run_cli("bisect", "--resume", out, cwd=Path.cwd(), env={"FAKE_SDK": None, **env})
+    assert run.code == 4 and "cannot be resumed: version, fingerprint changed" in run.stderr, run
+
+
+# --- mcc -------------------------------------------------------------------------------------------
+
+
+def test_a_stale_cache_of_mcc_is_exit_3(
+    run_cli: RunCli, fake: Fake, kernel: Path, sdk: Path, tmp_path: Path
+) -> None:
+    run = run_cli(
+        "bisect", kernel, "--toolchain", "mcc", "--mcc", fake("mcc_stale_cache"), FAULT, "--json",
+        "--", "-O2", "-lmusart", cwd=Path.cwd(),
+        env={"FAKE_SDK": str(sdk), "FAKE_CACHE": str(tmp_path / "stale")},
+    )  # fmt: skip
+    assert run.code == 3, run
+    assert "answers from a compile cache" in run.stdout + run.stderr
+    assert json.loads(run.stdout)["code"] == "stale-cache"
+
+
+def test_a_users_kernel_without_mcc_is_exit_3_with_the_way_out(run_cli: RunCli, kernel: Path) -> None:
+    run = run_cli("bisect", kernel, FAULT, "--", "-O2", cwd=Path.cwd(), env={"PATH": os.environ["PATH"]})
+    assert run.code == 3 and "--toolchain sim" in run.stderr, run
+
+
+def test_toolchains_lists_it_with_what_was_found(run_cli: RunCli, fake: Fake, sdk: Path) -> None:
+    run = run_cli("toolchains", "--json", "--mcc", fake("mcc_ok"), cwd=Path.cwd(), env={"FAKE_SDK": str(sdk)})
+    assert run.code == 0, run
+    entry = json.loads(run.stdout)["toolchains"][0]
+    assert (entry["name"], entry["found"], entry["simulated"]) == ("mcc", True, False)
+    assert entry["capabilities"]["bisect"] is True
+    assert any("given twice: fatal" in note for note in entry["notes"])
