@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from mccprobe.bisect_run.determinism import repeated_job
 from mccprobe.bisect_run.ir_change import IrChange, changed_lines, compare_ir
 from mccprobe.bisect_run.target import Judge, PassAxis
 from mccprobe.compilation.job import CompileJob
@@ -46,8 +47,7 @@ class Judgement:
 
 def identify(unit: Unit, limit: int, total: int, table: PassTable) -> tuple[Culprit, LogSummary, PassInfo | None]:
     """Name pass and function of execution `limit`, from the log of the compile with that very limit."""
-    outcome = unit.ledger.compile(unit.job(limit))
-    log = outcome.log
+    log = unit.ledger.compile(repeated_job(unit, limit, 1)).log  # compiled anyway, to compare
     title = log.at.name if log.at else "unknown pass"
     info = table.find(title)
     symbol = log.function or None

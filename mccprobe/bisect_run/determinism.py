@@ -13,16 +13,21 @@ repeatable, but it is one fixed draw: it can also hide the fault.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+from mccprobe.compilation.executor import Urgency
+from mccprobe.compilation.job import CompileJob
 from mccprobe.compilation.unit import Unit
 
 LAYOUT_VARIABLE = "MALLOC_MMAP_THRESHOLD_"  # glibc: mallopt(3), M_MMAP_THRESHOLD; ignored elsewhere
 LAYOUTS_BYTES = (1024, None, 4096, 8192, 3000)
-LEAST_COMPILES = 3
+# A compile with up to so many pass executions (some 0.1 s) is repeated MOST_COMPILES times, a longer one
+# LEAST_COMPILES. By executions and not by seconds, so that a busy machine checks no less.
+CHEAP_EXECUTIONS = 1000
 MOST_COMPILES = 24
-BUDGET_S = 1.5  # compile time for repeats beyond the least; cheap compiles are repeated more often
-EDGE_BUDGET_S = 0.5
+LEAST_COMPILES = 2
+CHEAP_SIDE_COMPILES = 6
 
 
 @dataclass(frozen=True)
@@ -49,37 +54,37 @@ class Determinism:
         return f"{total} compiles of {where} gave {len(self.objects)} objects: {counts}{failed}"
 
 
-class RepeatedCompiles:
-    """Repeats of one command line, compiled when the machine has nothing more urgent to do."""
+def repeated_job(unit: Unit, limit: int | None, number: int) -> CompileJob:
+    """The number-th repeat (from 1) of one limit."""
+    layout = LAYOUTS_BYTES[(number - 1) % len(LAYOUTS_BYTES)]
+    return unit.repeat_job(limit, ordinal=number, env={LAYOUT_VARIABLE: str(layout)} if layout else {})
 
-    def __init__(self, unit: Unit, limit: int | None, count: int, expected: str | None) -> None:
+
+class RepeatedCompiles:
+    """Repeats of one command line, compiled when nothing more urgent waits. known: objects it gave already."""
+
+    def __init__(self, unit: Unit, limit: int | None, count: int, known: Sequence[str]) -> None:
         self.limit = limit
-        self._expected = expected
-        layouts = [LAYOUTS_BYTES[number % len(LAYOUTS_BYTES)] for number in range(count)]
-        self._futures = [
-            unit.ledger.submit(
-                unit.repeat_job(limit, ordinal=number, env={LAYOUT_VARIABLE: str(layout)} if layout else {}), idle=True
-            )
-            for number, layout in enumerate(layouts, 1)
-        ]
+        self._known = known
+        jobs = [repeated_job(unit, limit, number) for number in range(1, count + 1)]
+        self._futures = [unit.ledger.submit(job, urgency=Urgency.LATER) for job in jobs]
 
     def result(self) -> Determinism:
         """Wait, and compare."""
         outcomes = [future.result() for future in self._futures]
-        objects = Counter(outcome.object for outcome in outcomes if outcome.object is not None)
-        if self._expected is not None:
-            objects[self._expected] += 1
+        objects = Counter([*self._known, *(outcome.object for outcome in outcomes if outcome.object is not None)])
         failed = sum(outcome.object is None for outcome in outcomes)
         return Determinism(self.limit, tuple(objects.most_common()), failed)
 
 
-def repeat_command(unit: Unit, *, seconds: float) -> RepeatedCompiles:
-    """Repeat the bad end's compile. seconds: what one took."""
-    count = max(LEAST_COMPILES, min(MOST_COMPILES, int(BUDGET_S / max(seconds, 1e-3))))
-    return RepeatedCompiles(unit, None, count, None)
+def repeat_command(unit: Unit, *, executions: int) -> RepeatedCompiles:
+    """Repeat the bad end's compile. executions: of one compile."""
+    source = unit.recorded
+    # an offload compile repeats the very job; a plain one goes through the driver, which is another process
+    known = [unit.samples[source.active], unit.base[source.active]] if source.offload and unit.samples else []
+    return RepeatedCompiles(unit, None, MOST_COMPILES if executions <= CHEAP_EXECUTIONS else LEAST_COMPILES, known)
 
 
-def repeat_side(unit: Unit, limit: int, expected: str, *, seconds: float) -> RepeatedCompiles:
-    """Compile one side of the edge again, and compare with the object that the search judged."""
-    count = max(1, min(MOST_COMPILES // 2, int(EDGE_BUDGET_S / max(seconds, 1e-3))))
-    return RepeatedCompiles(unit, limit, count, expected)
+def repeat_side(unit: Unit, limit: int, judged: str, *, executions: int) -> RepeatedCompiles:
+    """Compile one side of the edge again, in full, and compare with the object that the search judged."""
+    return RepeatedCompiles(unit, limit, CHEAP_SIDE_COMPILES if executions <= CHEAP_EXECUTIONS else 1, [judged])

@@ -12,22 +12,37 @@ import re
 from enum import StrEnum
 
 # Words of the IR language that are attributes of functions, parameters and calls
-# (llvm/docs/LangRef.rst, "Parameter Attributes" and "Function Attributes").
+# (llvm/docs/LangRef.rst 13 to 19, "Parameter Attributes" and "Function Attributes").
 _ATTRIBUTE_WORDS = (
-    "alignstack allocalign allocptr alwaysinline argmemonly builtin byref byval cold convergent dereferenceable "
-    "dereferenceable_or_null dead_on_unwind disable_sanitizer_instrumentation dso_local elementtype hot immarg "
-    "inaccessiblemem_or_argmemonly inaccessiblememonly inalloca inlinehint inreg initializes jumptable local_unnamed_addr "
-    "minsize mustprogress naked nest noalias nobuiltin nocallback nocapture nocf_check noduplicate nofree noimplicitfloat "
-    "noinline nomerge nonlazybind nonnull noprofile norecurse noredzone noreturn nosync noundef nounwind null_pointer_is_valid "
-    "optforfuzzing optnone optsize range readnone readonly returned returns_twice safestack sanitize_address sanitize_memory "
-    "sanitize_thread shadowcallstack signext speculatable speculative_load_hardening sret ssp sspreq sspstrong strictfp "
-    "swiftasync swifterror swiftself unnamed_addr uwtable vscale_range willreturn writable writeonly zeroext"
-).split()
+    "alignstack", "allocalign", "allockind", "allocptr", "allocsize", "alwaysinline", "argmemonly",
+    "builtin", "byref", "byval", "captures", "cold", "convergent", "coro_elide_safe",
+    "coro_only_destroy_when_complete", "dead_on_unwind", "dereferenceable", "dereferenceable_or_null",
+    "disable_sanitizer_instrumentation", "dso_local", "elementtype", "fn_ret_thunk_extern", "hot",
+    "hybrid_patchable", "immarg", "inaccessiblemem_or_argmemonly", "inaccessiblememonly", "inalloca",
+    "initializes", "inlinehint", "inreg", "jumptable", "local_unnamed_addr", "memory", "minsize",
+    "mustprogress", "naked", "nest", "noalias", "nobuiltin", "nocallback", "nocapture", "nocf_check",
+    "nodivergencesource", "noduplicate", "noext", "nofpclass", "nofree", "noimplicitfloat", "noinline",
+    "nomerge", "nonlazybind", "nonnull", "noprofile", "norecurse", "noredzone", "noreturn",
+    "nosanitize_bounds", "nosanitize_coverage", "nosync", "noundef", "nounwind", "null_pointer_is_valid",
+    "optdebug", "optforfuzzing", "optnone", "optsize", "preallocated", "presplitcoroutine", "range",
+    "readnone", "readonly", "returned", "returns_twice", "safestack", "sanitize_address",
+    "sanitize_hwaddress", "sanitize_memory", "sanitize_memtag", "sanitize_numerical_stability",
+    "sanitize_realtime", "sanitize_thread", "shadowcallstack", "signext", "skipprofile", "speculatable",
+    "speculative_load_hardening", "sret", "ssp", "sspreq", "sspstrong", "strictfp", "swiftasync",
+    "swifterror", "swiftself", "unnamed_addr", "uwtable", "vscale_range", "willreturn", "writable",
+    "writeonly", "zeroext",
+)  # fmt: skip
+_IN_PARENTHESES = r"\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\)"
+# not inside a name: %hot, @cold, %struct.range and the label `range:` are names
 _ATTRIBUTE = re.compile(
-    r"\b(?:" + "|".join(_ATTRIBUTE_WORDS) + r")\b(?:\([^()]*\))?|\bmemory\([^()]*\)|\bcaptures\([^()]*\)|#\d+"
+    rf"(?<![%@$!\w.\-])(?:{'|'.join(_ATTRIBUTE_WORDS)})(?![\w.\-:])(?:{_IN_PARENTHESES})?|(?<![\w%@])#\d+"
 )
-_METADATA = re.compile(r",?\s*![A-Za-z_.]+(?:\.[A-Za-z_.]+)* ![0-9]+|,?\s*!dbg ![0-9]+|,?\s*!\d+")
-_PARAMETER_ALIGN = re.compile(r"(?<=[(,]) ?align \d+(?= )")
+_METADATA = re.compile(r",?\s*![A-Za-z_][\w.]* ![0-9]+|,?\s*!\d+")
+_ALIGN = re.compile(r"(?<![%@$\w.\-])align(?: \d+| ?\(\d+\))(?= )")
+# lines on which `align` belongs to a parameter or a result; on a load or a store it is the instruction's own
+_SIGNATURE = re.compile(r"(?:define |(?:%\S+ = )?(?:(?:tail|musttail|notail) )?(?:call|invoke|callbr) )")
+_QUOTED_OR_COMMENT = re.compile(r'("[^"]*")|;.*$')
+_METADATA_CALLS = ("@llvm.dbg.", "@llvm.experimental.noalias.scope.decl(")
 _COMPARED_LINES = 400
 _SPACE = re.compile(r"\s+")
 
@@ -44,18 +59,26 @@ def instruction_lines(text: str) -> list[str]:
     """The module's instructions, globals and signatures with attributes, metadata and comments taken out."""
     lines = []
     for raw in text.splitlines():
-        line = raw.split(" ; preds =")[0].rstrip()
-        stripped = line.strip()
-        if not stripped or stripped.startswith((";", "!", "attributes #", "source_filename", "target ")):
+        line = _QUOTED_OR_COMMENT.sub(lambda found: found.group(1) or "", raw).strip()
+        if not line or line.startswith(("!", "#dbg_", "attributes #", "source_filename", "target ")):
             continue
-        if stripped.startswith("declare "):
+        if line.startswith("declare "):
             continue  # a declaration without a call is no instruction; with one, the call line shows it
-        line = _METADATA.sub("", line)
-        line = _ATTRIBUTE.sub(" ", line)
-        if stripped.startswith(("define ", "%", "tail ", "call ", "musttail ", "notail ", "invoke ")):
-            line = re.sub(r"\balign \d+ (?=[%@])", "", line)
-        lines.append(_SPACE.sub(" ", line).replace(" ,", ",").replace(" )", ")").replace("( ", "(").strip())
+        if any(name in line for name in _METADATA_CALLS):
+            continue  # tells about variables and scopes, computes nothing
+        # what stands in quotes is a name or data
+        parts = line.split('"')
+        signature = _SIGNATURE.match(line) is not None
+        parts[::2] = [_without_attributes(part, signature=signature) for part in parts[::2]]
+        lines.append('"'.join(parts).strip())
     return lines
+
+
+def _without_attributes(text: str, *, signature: bool) -> str:
+    text = _ATTRIBUTE.sub(" ", _METADATA.sub("", text))
+    if signature:
+        text = _ALIGN.sub(" ", text)
+    return _SPACE.sub(" ", text).replace(" ,", ",").replace(" )", ")").replace("( ", "(")
 
 
 def compare_ir(before: str, after: str) -> IrChange:

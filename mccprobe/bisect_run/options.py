@@ -34,7 +34,7 @@ class BisectOptions:
     seed: int = 1
     arch: str = ""
     count: int = 2
-    spot_checks: int = 8
+    spot_checks: int = 4
     confidence: float = 0.99
     max_runs: int | None = None
     profile: bool = False

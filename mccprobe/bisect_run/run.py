@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 
 from mccprobe.bisect_run.confirm import Judgement, identify, invalid_before, judge_edge
 from mccprobe.bisect_run.determinism import Determinism, RepeatedCompiles, repeat_command, repeat_side
@@ -15,6 +14,7 @@ from mccprobe.bisect_run.request import BisectRequest
 from mccprobe.bisect_run.reproduce import reproduce_commands
 from mccprobe.bisect_run.table import truth_table
 from mccprobe.bisect_run.target import Judge, PassAxis
+from mccprobe.compilation.codegen_only import CodegenOnly
 from mccprobe.compilation.executor import Executor
 from mccprobe.compilation.journal import Journal
 from mccprobe.compilation.ledger import Ledger
@@ -91,6 +91,7 @@ def run_bisection(
         judge = Judge(program, oracle, journal)
     if len(unit.recorded.jobs) > 1:
         choose_architecture(state, unit, judge)
+    short = CodegenOnly(unit) if unit.recorded.from_bitcode else None
     first = state.ledger.compile(unit.job(UNLIMITED))
     if first.object is None:
         raise ToolchainError(
@@ -105,18 +106,26 @@ def run_bisection(
         )
     if first.object != unit.base[unit.recorded.active]:
         state.warnings.append("with -opt-bisect-limit=-1 the object differs from the plain build's object")
-    repeats = repeat_command(unit, seconds=first.seconds)  # done while the search leaves a core idle
     known = {}
     if reference is not None and same_link(program, reference.program):
         known[reference.object] = Verdict.GOOD
-    axis = PassAxis(unit, judge, first.log.total)
+    axis = PassAxis(unit, judge, first.log.total, short)
+    repeats = repeat_command(unit, executions=axis.total)  # done while the search leaves a core idle
     progress.stage(f"searching {first.log.total} pass executions")
     settings = replace(request.settings, width=executor.width)
     with state.phase("search"):
         result = bisect(axis, settings, known=known, on_trial=progress.trial)
+    sides = _repeat_sides(unit, axis, result)
+    if not all(side.result().same for side in sides) and not axis.holds_in_full((result.good, result.bad)):
+        state.warnings.append(
+            "the code generator alone gave another object than the full compile; searched again without it"
+        )
+        with state.phase("search"):
+            result = bisect(axis, settings, known=known, on_trial=progress.trial)
+        sides = _repeat_sides(unit, axis, result)
     with state.phase("determinism"):
-        determinism = repeats.result()
-    return _report(state, unit, axis, judge, oracle, reference, determinism, result, progress, first.seconds)
+        unstable = [found for found in (r.result() for r in (repeats, *sides)) if not found.same]
+    return _report(state, unit, axis, judge, oracle, reference, unstable, result, progress)
 
 
 def bad_unit(request: BisectRequest, ledger: Ledger, prefix: tuple[str, ...]) -> Unit:
@@ -170,7 +179,7 @@ _STATUS = {
 
 def _report(
     state: _State, unit: Unit, axis: PassAxis, judge: Judge, oracle: Oracle, reference: Reference | None,
-    determinism: Determinism, result: SearchResult, progress: Progress, first_seconds: float,
+    unstable: Sequence[Determinism], result: SearchResult, progress: Progress,
 ) -> BisectReport:  # fmt: skip
     request = state.request
     if result.status is SearchStatus.BUDGET:
@@ -178,22 +187,18 @@ def _report(
             "the budget of oracle runs is spent before the answer is certain: " + "; ".join(result.notes),
             hint="raise --max-runs; the journal keeps what was learnt (--resume)",
         )
-    if result.status is SearchStatus.ORACLE_UNUSABLE and determinism.same:
+    if result.status is SearchStatus.ORACLE_UNUSABLE and not unstable:
         raise OracleUnusable("; ".join(result.notes) or "the oracle cannot be used", hint=_oracle_hint(result))
     judgement: Judgement | None = None
     edge = result.status is SearchStatus.EDGE and result.good is not None and result.bad is not None
-    unstable = [] if determinism.same else [determinism]
     if edge:
         assert result.good is not None and result.bad is not None
         progress.stage("confirming the pass")
-        sides = _repeat_sides(unit, axis, (result.good, result.bad), first_seconds) if determinism.same else []
         with state.phase("confirm"):
             judgement = judge_edge(
                 unit, axis, judge, result.good, result.bad, state.table,
                 verify_reference=lambda: reference is not None and bool(_reference_invalid(reference)),
             )  # fmt: skip
-        with state.phase("determinism"):
-            unstable += [again for again in (side.result() for side in sides) if not again.same]
     status = judgement.status if judgement else _STATUS.get(result.status, Status.UNDECIDED)
     if unstable:
         status = Status.NON_DETERMINISTIC
@@ -251,13 +256,13 @@ def _oracle_hint(result: SearchResult) -> str:
     return "the check must pass every time on the good side and be able to fail; `cmd || echo FAIL` always exits 0"
 
 
-def _repeat_sides(unit: Unit, axis: PassAxis, limits: tuple[int, int], seconds: float) -> list[RepeatedCompiles]:
-    """Both sides of the edge once more, without fixed addresses."""
+def _repeat_sides(unit: Unit, axis: PassAxis, result: SearchResult) -> list[RepeatedCompiles]:
+    """Both sides of the edge once more: in full, without fixed addresses."""
     started = []
-    for limit in limits:
-        key = axis.object_at(limit)
-        if isinstance(key, str) and limit < axis.total:
-            started.append(repeat_side(unit, limit, key, seconds=seconds))
+    for limit in (result.good, result.bad):
+        key = axis.object_at(limit) if limit is not None and result.status is SearchStatus.EDGE else None
+        if limit is not None and isinstance(key, str) and limit < axis.total:
+            started.append(repeat_side(unit, limit, key, executions=axis.total))
     return started
 
 

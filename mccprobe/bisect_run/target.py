@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
-from mccprobe.compilation.job import CompileOutcome
+from mccprobe.compilation.codegen_only import CodegenOnly
+from mccprobe.compilation.executor import Urgency
+from mccprobe.compilation.job import CompileJob, CompileOutcome
 from mccprobe.compilation.journal import Journal
 from mccprobe.compilation.program import LinkFailure, Program
 from mccprobe.compilation.unit import UNLIMITED, Unit
@@ -60,41 +62,72 @@ class Judge:
 
 
 class PassAxis:
-    """The limits 0..total of one unit as the search's target."""
+    """The limits 0..total of one unit as the search's target.
 
-    def __init__(self, unit: Unit, judge: Judge, total: int, *, on_compile: Callable[[], None] = lambda: None) -> None:
+    short: compiles limits of the code generator from optimised bitcode, once that is proved equal.
+    """
+
+    def __init__(self, unit: Unit, judge: Judge, total: int, short: CodegenOnly | None) -> None:
         self.unit = unit
         self.judge = judge
         self.total = total
-        self._on_compile = on_compile
+        self.short = short
+        self._jobs: dict[int, tuple[CompileJob, int]] = {}  # each limit's compile, and the executions it must show
         self._seen: dict[int, str | Unbuildable] = {}
         self._ahead: set[str] = set()  # ids of compiles asked for ahead of need
-        self.diagnostics: dict[int, str] = {}
 
-    def _limit(self, limit: int) -> int:
-        return UNLIMITED if limit >= self.total else limit
+    def _job(self, limit: int) -> tuple[CompileJob, int]:
+        if limit not in self._jobs:
+            if limit >= self.total:
+                self._jobs[limit] = self.unit.job(UNLIMITED), self.total
+            elif self.short is not None and self.short.serves(limit):
+                self._jobs[limit] = self.short.job(limit), limit - self.short.mid_end
+            else:
+                self._jobs[limit] = self.unit.job(limit), limit
+        return self._jobs[limit]
 
     def prefetch(self, limits: Sequence[int]) -> None:
-        jobs = [self.unit.job(self._limit(limit)) for limit in limits if limit not in self._seen]
+        jobs = [self._job(limit)[0] for limit in limits if limit not in self._seen]
         wanted = {job.id for job in jobs}
         self.unit.ledger.cancel(self._ahead - wanted)
         self._ahead = wanted
-        for job in jobs:
+        for job in jobs[:1]:
             self.unit.ledger.submit(job)
+        for job in jobs[1:]:
+            self.unit.ledger.submit(job, urgency=Urgency.AHEAD)
 
     def object_at(self, limit: int) -> str | Unbuildable:
         if limit not in self._seen:
-            outcome = self.unit.ledger.compile(self.unit.job(self._limit(limit)))
-            self._seen[limit] = self._accept(limit, outcome)
-            self._on_compile()
+            job, expected = self._job(limit)
+            self._seen[limit] = self._accept(limit, expected, self.unit.ledger.compile(job))
         return self._seen[limit]
 
-    def _accept(self, limit: int, outcome: CompileOutcome) -> str | Unbuildable:
+    def _accept(self, limit: int, expected: int, outcome: CompileOutcome) -> str | Unbuildable:
         if outcome.object is None:
-            self.diagnostics[limit] = outcome.diagnostics
             return Unbuildable(outcome.reason)
-        self.unit.recorded.toolchain.check_fresh(outcome.log.ran, min(limit, self.total), f"{self.unit.source} at limit {limit}")
+        source = self.unit.recorded
+        source.toolchain.check_fresh(outcome.log.ran, expected, f"{source.source} at limit {limit}")
         return outcome.object
 
     def run(self, key: str) -> Outcome:
         return self.judge.run(key)
+
+    def holds_in_full(self, limits: Sequence[int | None]) -> bool:
+        """Compile these limits in full; True if the objects are those that the search judged.
+
+        False also switches the short way off and forgets what it gave.
+        """
+        if self.short is None or not self.short.usable:
+            return True
+        jobs = {limit: self.unit.job(limit) for limit in limits if limit is not None and limit < self.total}
+        for job in jobs.values():
+            self.unit.ledger.submit(job)
+        for limit, job in jobs.items():
+            outcome = self.unit.ledger.compile(job)
+            found = Unbuildable(outcome.reason) if outcome.object is None else outcome.object
+            if found != self.object_at(limit):
+                self.short = None
+                self._jobs.clear()
+                self._seen.clear()
+                return False
+        return True

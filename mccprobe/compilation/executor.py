@@ -1,8 +1,8 @@
 """Where trials run: the shape of `concurrent.futures`, so that a cluster client fits as it is.
 
 A job handed to `submit` is a module-level function with picklable arguments. The local executor
-uses threads: the work is in child processes. What `submit_idle` takes is done when nothing else
-waits: checks whose answer is needed at the end only.
+uses threads: the work is in child processes. `urgency` orders what waits: NOW is waited for, LATER
+is needed in the end (repeats, checks), AHEAD may turn out useless (compiles ahead of the search).
 """
 
 from __future__ import annotations
@@ -13,7 +13,16 @@ import os
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
+from enum import IntEnum
 from typing import Any, Protocol
+
+
+class Urgency(IntEnum):
+    """Order of what waits for a worker."""
+
+    NOW = 0
+    LATER = 1
+    AHEAD = 2
 
 
 class Executor(Protocol):
@@ -24,15 +33,18 @@ class Executor(Protocol):
     def submit(self, function: Callable[..., Any], /, *args: Any) -> Future[Any]:
         """Start `function(*args)` when there is room."""
 
-    def submit_idle(self, function: Callable[..., Any], /, *args: Any) -> Future[Any]:
-        """Start `function(*args)` when nothing that was submitted waits."""
+    def submit_as(self, urgency: Urgency, function: Callable[..., Any], /, *args: Any) -> Future[Any]:
+        """The same, behind everything more urgent."""
 
     def shutdown(self, *, cancel: bool) -> None:
         """Wait for what runs; with cancel, drop what has not started."""
 
 
 class LocalExecutor:
-    """Threads of this process, one a CPU unless told otherwise."""
+    """Threads of this process, one a CPU unless told otherwise.
+
+    One worker is kept free of what is not urgent, so that the next step of a search never waits for it.
+    """
 
     def __init__(self, width: int | None = None) -> None:
         self.width = width or len(os.sched_getaffinity(0))
@@ -40,6 +52,7 @@ class LocalExecutor:
         self._order = itertools.count()
         self._change = threading.Condition()
         self._closed = False
+        self._background = 0  # workers busy with what is not urgent
         self._threads = [
             threading.Thread(target=self._work, name=f"trial-{number}", daemon=True) for number in range(self.width)
         ]
@@ -47,34 +60,41 @@ class LocalExecutor:
             thread.start()
 
     def submit(self, function: Callable[..., Any], /, *args: Any) -> Future[Any]:
-        return self._put(0, function, args)
+        return self.submit_as(Urgency.NOW, function, *args)
 
-    def submit_idle(self, function: Callable[..., Any], /, *args: Any) -> Future[Any]:
-        return self._put(1, function, args)
-
-    def _put(self, rank: int, function: Callable[..., Any], args: tuple[Any, ...]) -> Future[Any]:
+    def submit_as(self, urgency: Urgency, function: Callable[..., Any], /, *args: Any) -> Future[Any]:
         future: Future[Any] = Future()
         with self._change:
             if self._closed:
                 raise RuntimeError("the executor is shut down")
-            heapq.heappush(self._queue, (rank, next(self._order), future, function, args))
+            heapq.heappush(self._queue, (urgency, next(self._order), future, function, args))
             self._change.notify()
         return future
 
     def _work(self) -> None:
         while True:
             with self._change:
-                while not self._queue and not self._closed:
+                while not self._may_start() and not (self._closed and not self._queue):
                     self._change.wait()
                 if not self._queue:
                     return
-                _, _, future, function, args = heapq.heappop(self._queue)
-            if not future.set_running_or_notify_cancel():
-                continue
+                urgency, _, future, function, args = heapq.heappop(self._queue)
+                background = urgency > Urgency.NOW
+                self._background += background
             try:
-                future.set_result(function(*args))
+                if future.set_running_or_notify_cancel():
+                    future.set_result(function(*args))
             except BaseException as error:  # the waiting side raises it
                 future.set_exception(error)
+            finally:
+                with self._change:
+                    self._background -= background
+                    self._change.notify_all()
+
+    def _may_start(self) -> bool:
+        if not self._queue:
+            return False
+        return self._queue[0][0] == Urgency.NOW or self._background < max(1, self.width - 1)
 
     def shutdown(self, *, cancel: bool) -> None:
         with self._change:

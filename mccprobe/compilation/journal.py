@@ -10,6 +10,7 @@ Lines: {"t": "compile", "id", "object", "reason", "seconds", "log"}
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import fcntl
 import json
@@ -18,7 +19,9 @@ import threading
 from pathlib import Path
 from typing import Any
 
+from mccprobe.compilation.opt_bisect import LogSummary
 from mccprobe.errors import JournalUnreadable, RunDirectoryUnusable
+from mccprobe.oracle.verdict import Verdict
 
 FORMAT_VERSION = 1
 
@@ -32,56 +35,77 @@ class Journal:
         self.compiles: dict[str, dict[str, Any]] = {}
         self.runs: dict[tuple[str, str, int], dict[str, Any]] = {}
         self.replayed = 0
-        existing = self._read()
         try:
-            self._fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
+            self._fd = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
         except OSError as error:
-            raise RunDirectoryUnusable(f"{path}: cannot be written: {error.strerror}") from error
+            raise RunDirectoryUnusable(
+                f"{path}: cannot be written: {error.strerror}", hint="choose another place with -o DIR"
+            ) from error
+        try:
+            # before anything is read: another process may be in the middle of its line
+            with contextlib.suppress(OSError):  # a file system without locks
+                self._take_lock()
+            if not self._read():
+                self._write({"t": "journal", "version": FORMAT_VERSION})
+        except BaseException:
+            self.close()
+            raise
+
+    def _take_lock(self) -> None:
         try:
             fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            os.close(self._fd)
+        except BlockingIOError as error:
             raise RunDirectoryUnusable(
-                f"{path.parent} is in use by another mccprobe", hint="wait for it, or choose another -o DIR"
+                f"{self.path.parent} is in use by another mccprobe",
+                hint="wait for it, or choose another -o DIR",
             ) from error
-        if existing is None:
-            self._write({"t": "journal", "version": FORMAT_VERSION})
 
-    def _read(self) -> int | None:
-        """Load existing lines; None if there is no journal yet."""
+    def _read(self) -> bool:
+        """Load what is there; False if that is nothing."""
         try:
-            data = self.path.read_bytes()
-        except FileNotFoundError:
-            return None
+            with os.fdopen(os.dup(self._fd), "rb") as file:
+                data = file.read()
         except OSError as error:
             raise JournalUnreadable(f"{self.path}: cannot be read: {error.strerror}") from error
-        if not data:
-            return None
-        lines = data.split(b"\n")
-        complete = data.endswith(b"\n")
-        if not complete:
-            # the line in flight when the process was killed: cut it off, so that appending starts clean
-            with self.path.open("r+b") as file:
-                file.truncate(len(data) - len(lines[-1]))
-        lines.pop()
+        *lines, unfinished = data.split(b"\n")
         for number, line in enumerate(lines, 1):
             try:
                 entry = json.loads(line)
+                if number == 1:
+                    self._check_header(entry)
                 self._load(entry)
-            except (ValueError, KeyError, TypeError) as error:
+            except (ValueError, KeyError, TypeError, RecursionError) as error:
                 raise JournalUnreadable(
                     f"{self.path}: line {number} is not a journal entry: {line[:80].decode('utf-8', 'replace')}",
                     hint="start a new run; or cut the damaged line if you know how it came there",
                 ) from error
-        return len(lines) or None
+        if unfinished:
+            # the line in flight when the process was killed: cut it off, so that appending starts clean
+            os.ftruncate(self._fd, len(data) - len(unfinished))
+        return bool(lines)
+
+    def _check_header(self, entry: dict[str, Any]) -> None:
+        if entry["t"] != "journal":
+            raise ValueError("no journal")
+        if entry["version"] != FORMAT_VERSION:
+            raise JournalUnreadable(
+                f"{self.path}: journal version {entry['version']}, this mccprobe reads {FORMAT_VERSION}",
+                hint="go on with the mccprobe that began the run, or start a new run",
+            )
 
     def _load(self, entry: dict[str, Any]) -> None:
+        """Raises KeyError, TypeError or ValueError for what `append` never wrote."""
         kind = entry["t"]
-        if kind == "journal" and entry["version"] != FORMAT_VERSION:
-            raise KeyError("version")
         if kind == "compile":
+            if not isinstance(entry["object"], str | None) or not isinstance(entry["reason"], str):
+                raise TypeError("compile")
+            float(entry["seconds"])
+            LogSummary.from_dict(entry["log"])
             self.compiles[str(entry["id"])] = entry
         elif kind == "run":
+            Verdict(entry["verdict"])
+            if not isinstance(entry["max_err"], int | float | None) or not isinstance(entry["reason"], str):
+                raise TypeError("run")
             self.runs[(str(entry["object"]), str(entry["oracle"]), int(entry["ordinal"]))] = entry
 
     def append(self, entry: dict[str, Any]) -> None:
@@ -92,11 +116,14 @@ class Journal:
     def _write(self, entry: dict[str, Any]) -> None:
         line = json.dumps(entry, separators=(",", ":"), ensure_ascii=True).encode() + b"\n"
         with self._lock:
+            end = os.fstat(self._fd).st_size
             try:
                 view = memoryview(line)
                 while view:
                     view = view[os.write(self._fd, view) :]
             except OSError as error:
+                with contextlib.suppress(OSError):  # half a line must not run into the next one
+                    os.ftruncate(self._fd, end)
                 what = "the disk is full" if error.errno == errno.ENOSPC else str(error.strerror)
                 raise RunDirectoryUnusable(
                     f"{self.path}: cannot be written: {what}", hint="free space and go on with --resume"

@@ -5,12 +5,11 @@ from __future__ import annotations
 import threading
 from concurrent.futures import Future
 
-from mccprobe.compilation.executor import Executor
+from mccprobe.compilation.executor import Executor, Urgency
 from mccprobe.compilation.job import CompileJob, CompileOutcome, compile_once
 from mccprobe.compilation.journal import Journal
 from mccprobe.compilation.opt_bisect import LogSummary
 from mccprobe.compilation.store import RunDirectory
-from mccprobe.errors import Interrupted
 
 
 class Ledger:
@@ -23,21 +22,29 @@ class Ledger:
         self.compiles = 0
         self.compile_seconds = 0.0
         self._futures: dict[str, Future[CompileOutcome]] = {}
+        self._ahead: set[str] = set()  # ids of compiles that may turn out useless
         self._lock = threading.Lock()
 
-    def submit(self, job: CompileJob, *, idle: bool = False) -> Future[CompileOutcome]:
-        """The future of this compile; the same one for the same job. idle: when nothing else waits."""
+    def submit(self, job: CompileJob, *, urgency: Urgency = Urgency.NOW) -> Future[CompileOutcome]:
+        """The future of this compile; the same one for the same job.
+
+        One that still waits as AHEAD is asked for again as soon as it is needed.
+        """
         with self._lock:
             future = self._futures.get(job.id)
+            if future is not None and urgency < Urgency.AHEAD and job.id in self._ahead:
+                self._ahead.discard(job.id)
+                future.cancel()  # does nothing to one that runs or is done
             if future is not None and not future.cancelled():
                 return future
+            if urgency is Urgency.AHEAD:
+                self._ahead.add(job.id)
             recorded = self._recorded(job)
             if recorded is not None:
                 future = Future()
                 future.set_result(recorded)
             else:
-                start = self.executor.submit_idle if idle else self.executor.submit
-                future = start(self._compile, job)
+                future = self.executor.submit_as(urgency, self._compile, job)
             self._futures[job.id] = future
             return future
 
@@ -65,9 +72,7 @@ class Ledger:
         return CompileOutcome(digest, entry["reason"], float(entry["seconds"]), log, replayed=True)
 
     def _compile(self, job: CompileJob) -> CompileOutcome:
-        outcome = compile_once(job)
-        if outcome.reason.endswith("stopping"):  # the process module refuses new children: we are being stopped
-            raise Interrupted("interrupted")
+        outcome = compile_once(job)  # Interrupted when we are being stopped: no answer, no journal line
         with self._lock:
             self.compiles += 1
             self.compile_seconds += outcome.seconds

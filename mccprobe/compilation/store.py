@@ -43,11 +43,8 @@ def disk_errors(what: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOTDIR):
-            raise
-        text = {errno.ENOSPC: "the disk is full", errno.EDQUOT: "the disk quota is used up"}.get(
-            error.errno, os.strerror(error.errno)
-        )
+        told = {errno.ENOSPC: "the disk is full", errno.EDQUOT: "the disk quota is used up"}
+        text = told.get(error.errno or 0, error.strerror or str(error))
         raise RunDirectoryUnusable(
             f"{what}: cannot be written: {text}", hint="free space or choose another place with -o DIR"
         ) from error
@@ -98,8 +95,12 @@ class RunDirectory:
         path = self.root / name
         temporary = path.with_name(f".{path.name}.{os.getpid()}")
         with disk_errors(path):
-            temporary.write_text(text, encoding="utf-8")
-            temporary.replace(path)
+            try:
+                # surrogates stand for the bytes of names that are no UTF-8
+                temporary.write_bytes(text.encode("utf-8", "surrogateescape"))
+                temporary.replace(path)
+            finally:
+                temporary.unlink(missing_ok=True)
         return path
 
     def clear_trials(self) -> None:

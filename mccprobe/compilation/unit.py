@@ -160,7 +160,7 @@ class Unit:
     """One variant of a recorded source: its LLVM options, its unlimited objects, its trials.
 
     driver_flags: the same options as the user would give them to the driver.
-    base: the unlimited object of each job, filled by `prepare`.
+    base: the unlimited object of each job, filled by `prepare`; samples: the same, addresses not fixed.
     """
 
     def __init__(
@@ -171,6 +171,7 @@ class Unit:
         self.options = tuple(options)
         self.driver_flags = tuple(driver_flags)
         self.base: list[str] = []
+        self.samples: list[str] = []
 
     @property
     def ledger(self) -> Ledger:
@@ -219,13 +220,12 @@ class Unit:
             job = replace(job, argv=(*source.toolchain.driver, *given, "-c", str(source.source), "-o", OUTPUT))
         return replace(job, env={**job.env, **env}, label=f"{self.tag} repeat {ordinal} of limit {limit}")
 
-    def direct_job(self, index: int | None = None) -> CompileJob:
-        """The user's compile: from the source, without a limit."""
-        return self.job(index=index, from_source=True, label=f"{self.tag} direct")
-
-    def start(self) -> list[Future[CompileOutcome]]:
-        """Start what `prepare` waits for."""
-        return [self.ledger.submit(self.direct_job(index)) for index in range(len(self.recorded.jobs))]
+    def start(self, *, fixed: bool = True) -> list[Future[CompileOutcome]]:
+        """Start the user's compile: from the source, without a limit."""
+        return [
+            self.ledger.submit(self.job(index=index, from_source=True, fixed=fixed, label=f"{self.tag} direct"))
+            for index in range(len(self.recorded.jobs))
+        ]
 
     def prepare(self) -> None:
         """Compile directly once, make the bitcode, and check that both routes give one object.
@@ -233,16 +233,24 @@ class Unit:
         Raises SourceDoesNotCompile with the compiler's message.
         """
         source = self.recorded
-        direct = self.start()
+        direct = self.start(fixed=False)
         front_ends = source.front_ends()
         source.start_host_half()
-        self.base = [self._require(future.result()) for future in direct]
+        self.samples = [self._require(future.result()) for future in direct]
         if not source.keep_bitcode(front_ends):
+            self.base = [self._require(future.result()) for future in self.start()]
             return
         source.from_bitcode = True
         # with limit -1 at once: that is the bad end, which every search needs
         again = [self.ledger.submit(self.job(UNLIMITED, index=index)) for index in range(len(source.jobs))]
-        if [future.result().object for future in again] != self.base:
+        objects = [future.result().object for future in again]
+        # with addresses not fixed a difference need not be the bitcode's fault
+        self.base = (
+            self.samples
+            if objects == self.samples
+            else [self._require(future.result()) for future in self.start()]
+        )
+        if objects != self.base:
             source.from_bitcode = False
             source.notes.append(
                 "compiling from cached bitcode does not give the object of the direct compile; every trial compiles "

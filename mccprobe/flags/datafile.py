@@ -49,6 +49,7 @@ class Table:
         raise BadDataFile(f"{self.path}: {place + ': ' if place else ''}{problem}", hint=hint)
 
     def __contains__(self, key: str) -> bool:
+        self._asked.add(key)
         return key in self._data
 
     def _get(self, key: str, kinds: tuple[type, ...], wanted: str, default: Any) -> Any:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import math
 import operator
+import warnings
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -52,9 +53,12 @@ class Expression:
         """Raises ExpressionError."""
         if len(text) > MAX_LENGTH:
             raise ExpressionError(f"longer than {MAX_LENGTH} characters")
+        readable = text.strip().replace("&&", " and ").replace("||", " or ")
         try:
-            tree = ast.parse(text.strip().replace("&&", " and ").replace("||", " or "), mode="eval")
-        except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+            with warnings.catch_warnings():
+                warnings.simplefilter("error", SyntaxWarning)  # such as 1if: refused, not told on stderr
+                tree = ast.parse(readable, mode="eval")
+        except (SyntaxError, SyntaxWarning, ValueError, RecursionError, MemoryError) as error:
             raise ExpressionError("cannot be read as an expression") from error
         if sum(1 for _ in ast.walk(tree)) > MAX_NODES:
             raise ExpressionError(f"more than {MAX_NODES} parts")

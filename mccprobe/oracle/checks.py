@@ -194,8 +194,7 @@ class KernelOracle:
         if early is not None:
             return early
         document = _json_document(result.stdout)
-        max_err = document.get("max_err") if document else None
-        max_err = float(max_err) if isinstance(max_err, int | float) and math.isfinite(max_err) else None
+        max_err = _finite(document.get("max_err")) if document else None
         if result.returncode in (0, 1) and document is None:
             return Outcome(Verdict.UNRESOLVED, f"{result.describe()} without the JSON document of the contract")
         if result.returncode == 0:
@@ -215,9 +214,20 @@ class KernelOracle:
         return f"{wrong}/{elements} wrong, max_err {'not finite' if error is None else error}"
 
 
+def _finite(value: object) -> float | None:
+    """A JSON number as a finite float, None for anything else (true and false are no numbers)."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    try:
+        number = float(value)
+    except OverflowError:
+        return None
+    return number if math.isfinite(number) else None
+
+
 def _json_document(data: bytes) -> dict[str, object] | None:
     try:
         document = json.loads(data)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     return document if isinstance(document, dict) else None

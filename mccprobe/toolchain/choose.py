@@ -53,16 +53,14 @@ def choose(
             # our planted fault must not be "found" in a user's kernel that was meant for the real compiler
             raise ToolchainError(
                 f"the only mcc here, {found.path} ({found.by}), is mccprobe's stand-in",
-                hint="name the real mcc with --mcc PATH; to try your kernel on the stand-in, say so: "
-                "--toolchain sim",
+                hint="name the real mcc with --mcc PATH; to try your kernel on the stand-in, say so: --toolchain sim",
             )
         what = "the stand-in" if toolchain.simulated else "mcc"
         return _mcc(toolchain, f"using {what}: {found.path} ({found.by})")
     if shipped:
         return Choice(
             sim_toolchain(cache),
-            "no mcc here: this shipped kernel runs on the stand-in `sim` (clang-14 with an emulated "
-            "128-lane warp)",
+            "no mcc here: this shipped kernel runs on the stand-in `sim` (clang-14 with an emulated 128-lane warp)",
         )
     raise CompilerNotFound(
         "mcc", found.looked,

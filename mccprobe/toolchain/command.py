@@ -14,20 +14,54 @@ from pathlib import Path
 from mccprobe.toolchain.jobs import option_key
 
 TAKES_NEXT = frozenset(
-    "-o -x -I -L -D -U -l -T -u -z -e -F -B -A -G -include -imacros -isystem -iquote -idirafter -isysroot "
-    "-iprefix -iwithprefix -iwithprefixbefore -iwithsysroot -cxx-isystem -c-isystem -include-pch -Xclang "
-    "-mllvm -Xlinker -Xassembler -Xpreprocessor -Xanalyzer -Xcuda-ptxas -Xcuda-fatbinary -Xopenmp-target "
-    "-target -MF -MT -MQ -MJ -arch -framework --param -rpath -dumpdir -dumpbase -resource-dir -sysroot "
-    "-working-directory --serialize-diagnostics -serialize-diagnostics -fmodules-user-build-path "
-    "-Xarch_device -Xarch_host -index-header-map -current_version -allowable_client".split()
-)
-SOURCE_SUFFIXES = frozenset(".c .cc .cpp .cxx .c++ .C .cu .mu .hip .cl .m .mm .i .ii .ll .bc .s .S".split())
-CXX_SUFFIXES = frozenset(".cc .cpp .cxx .c++ .C .ii .mm".split())
+    (
+        "-A", "-allowable_client", "--analyzer-output", "-arch", "-B", "-b", "-c-isystem", "-ccc-gcc-name",
+        "-ccc-install-dir", "--config", "-current_version", "-cxx-isystem", "-D", "--define-macro",
+        "-dependency-dot", "-dependency-file", "-dumpbase", "-dumpdir", "-e", "-F",
+        "-fdebug-compilation-dir", "-fmodules-user-build-path", "--for-linker", "--force-link",
+        "-framework", "-ftrapv-handler", "-G", "-gen-cdb-fragment-path", "-I", "-idirafter", "-iframework",
+        "-iframeworkwithsysroot", "-imacros", "--imacros", "-imultilib", "--include", "-include",
+        "--include-directory", "-include-pch", "-init", "-iprefix", "-iquote", "-isysroot", "-isystem",
+        "-isystem-after", "-ivfsoverlay", "-iwithprefix", "-iwithprefixbefore", "-iwithsysroot", "-l", "-L",
+        "--language", "--library-directory", "-MF", "-MJ", "-mllvm", "-module-dependency-dir", "-MQ", "-MT",
+        "-mthread-model", "-o", "--output", "--param", "--prefix", "-resource-dir", "-rpath",
+        "--serialize-diagnostics", "-serialize-diagnostics", "--std", "-stdlib++-isystem", "-sysroot",
+        "--sysroot", "-T", "-target", "-Tbss", "-Tdata", "-Ttext", "-U", "-u", "--undefine-macro",
+        "-undefined", "-V", "-working-directory", "-x", "-Xanalyzer", "-Xassembler", "-Xclang",
+        "-Xcuda-fatbinary", "-Xcuda-ptxas", "-Xlinker", "-Xoffload-linker", "-Xopenmp-target",
+        "-Xpreprocessor", "-z",
+    )
+)  # fmt: skip
+# for one of several compiles: -Xarch_mp_22 ARG
+_TAKE_NEXT_TOO = ("-Xarch_", "-Xopenmp-target=", "-Xoffload-linker-")
+SOURCE_SUFFIXES = frozenset(
+    (".c", ".cc", ".cpp", ".cxx", ".c++", ".C", ".cu", ".mu", ".hip", ".cl", ".m", ".mm", ".i", ".ii", ".ll",
+     ".bc", ".s", ".S")
+)  # fmt: skip
+CXX_SUFFIXES = frozenset((".cc", ".cpp", ".cxx", ".c++", ".C", ".ii", ".mm"))
+_OBJECT_SUFFIXES = frozenset((".o", ".a", ".so", ".obj", ".lo", ".la"))
 # kept in the reference build when --reference replaces the compile arguments (issue wording);
 # -U, -isystem, -include and -iquote are of the same kind: without them the source does not compile.
-_KEPT_PREFIXES = ("-l", "-L", "-Wl,", "-I", "-D", "-U", "-isystem", "-include", "-iquote", "-idirafter", "-imacros")
-_LINK_PREFIXES = ("-l", "-L", "-Wl,")
-_LINK_ONLY = frozenset("-Xlinker -rpath -T -u -z -e -rdynamic -static -shared -pie -no-pie -pthread -s".split())
+_KEPT_PREFIXES = (
+    "-l", "-L", "-Wl,", "-I", "-D", "-U", "-isystem", "-include", "-iquote", "-idirafter", "-imacros", "-pthread",
+)  # fmt: skip
+# what a command with -c calls unused, an error under -Werror
+_LINK_PREFIXES = ("-l", "-L", "-Wl,", "-fuse-ld=", "--ld-path=", "-rtlib=", "--rtlib=", "-unwindlib=")
+_LINK_ONLY = frozenset(
+    ("-Xlinker", "--for-linker", "-rpath", "-T", "-Tbss", "-Tdata", "-Ttext", "-u", "-z", "-e", "-init", "-rdynamic",
+     "-static", "-static-pie", "-shared", "-pie", "-no-pie", "-s", "-nostdlib", "-nodefaultlibs", "-nostartfiles",
+     "-nolibc", "-static-libgcc", "-static-libstdc++", "-shared-libgcc", "--library-directory")
+)  # fmt: skip
+# they write files beside the object and change nothing in it: no trial may do that in the user's folder
+_WRITES_BESIDE = frozenset(
+    ("-MD", "-MMD", "-MP", "-MG", "-MV", "-MF", "-MT", "-MQ", "-MJ", "-dependency-file", "-dependency-dot",
+     "-gen-cdb-fragment-path", "-save-temps", "-serialize-diagnostics", "--serialize-diagnostics")
+)  # fmt: skip
+# they end the compile before the object, or name an output: mccprobe's own to set
+_OWN = frozenset(
+    ("-c", "-S", "-E", "-M", "-MM", "-o", "--output", "-###", "-fsyntax-only", "-emit-llvm", "--preprocess",
+     "--compile", "--assemble")
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -53,26 +87,88 @@ def split_arguments(args: Sequence[str]) -> Arguments:
     index = 0
     while index < len(args):
         argument = args[index]
-        if argument in TAKES_NEXT and index + 1 < len(args):
-            pairs = ("-mllvm", "-load", "-plugin")
-            if argument == "-Xclang" and args[index + 1] in pairs and index + 3 < len(args):
-                options.append(tuple(args[index : index + 4]))
-                index += 4
-                continue
-            options.append((argument, args[index + 1]))
-            index += 2
-            continue
-        if argument.startswith("-") and argument != "-":
-            options.append((argument,))
-        else:
+        taken = 1
+        if not argument.startswith("-") or argument == "-":
             inputs.append(argument)
-        index += 1
+        else:
+            if argument in TAKES_NEXT or argument.startswith(_TAKE_NEXT_TOO):
+                taken = 4 if _is_clang_pair(args[index : index + 4]) else 2
+            options.append(tuple(args[index : index + taken]))
+        index += taken
     return Arguments(tuple(options), tuple(inputs))
 
 
-def is_source(name: str) -> bool:
-    """True for a file that the driver compiles."""
-    return Path(name).suffix in SOURCE_SUFFIXES
+def _is_clang_pair(four: Sequence[str]) -> bool:
+    """`-Xclang -mllvm -Xclang X`: an option of cc1 and its value, one at a time."""
+    return len(four) == 4 and four[0] == four[2] == "-Xclang" and four[1] in ("-mllvm", "-load", "-plugin")
+
+
+def split_response_text(text: str) -> list[str]:
+    """The arguments in a response file, by the rules of llvm::cl::TokenizeGNUCommandLine."""
+    arguments: list[str] = []
+    current: str | None = None
+    quote = ""
+    characters = iter(text)
+    for character in characters:
+        if character == "\\":
+            current = (current or "") + next(characters, "")
+        elif character == quote:
+            quote = ""
+        elif quote:
+            current = (current or "") + character
+        elif character in "\"'":
+            quote = character
+            current = current or ""
+        elif character in " \t\r\n":
+            if current is not None:
+                arguments.append(current)
+            current = None
+        else:
+            current = (current or "") + character
+    return arguments if current is None else [*arguments, current]
+
+
+def own_to_set(arguments: Arguments) -> str:
+    """The first option that is mccprobe's own to set, "" if there is none."""
+    for group in arguments.options:
+        if group[0] in _OWN or (group[0].startswith("-o") and not group[0].startswith("-obj")):
+            return group[0]
+    return ""
+
+
+def without_side_outputs(arguments: Arguments) -> Arguments:
+    """Without the options that write further files and change nothing in the object."""
+    kept = [
+        group for group in arguments.options
+        if group[0] not in _WRITES_BESIDE and not group[0].startswith(("-save-temps=", "-MF", "-MT", "-MQ", "-MJ"))
+    ]  # fmt: skip
+    return Arguments(tuple(kept), arguments.inputs)
+
+
+def _language_of(group: Sequence[str]) -> str | None:
+    """What `-x` says, None for another option."""
+    if group[0] in ("-x", "--language") and len(group) == 2:
+        return group[1]
+    if group[0].startswith("--language="):
+        return group[0].partition("=")[2]
+    return group[0][2:] if group[0].startswith("-x") and len(group[0]) > 2 else None
+
+
+def language(arguments: Arguments) -> str:
+    """The language that `-x` forces on sources, "" if none."""
+    named = (_language_of(group) for group in arguments.options)
+    return next((name for name in named if name and name != "none"), "")
+
+
+def without_language(args: Sequence[str]) -> tuple[str, ...]:
+    """The options without `-x`: behind it, a linker's inputs would be taken for sources."""
+    return tuple(a for group in split_arguments(args).options if _language_of(group) is None for a in group)
+
+
+def is_source(name: str, forced: str = "") -> bool:
+    """True for a file that the driver compiles. forced: the language that `-x` names."""
+    suffix = Path(name).suffix
+    return suffix in SOURCE_SUFFIXES or (bool(forced) and suffix not in _OBJECT_SUFFIXES and name != "-")
 
 
 def is_cxx(name: str) -> bool:
@@ -91,12 +187,15 @@ def compile_options(arguments: Arguments) -> tuple[str, ...]:
 
 
 def _is_link_only(option: str) -> bool:
-    return option.startswith(_LINK_PREFIXES) or option in _LINK_ONLY - {"-pthread"}
+    return option.startswith(_LINK_PREFIXES) or option in _LINK_ONLY
 
 
 def kept_in_reference(arguments: Arguments) -> tuple[str, ...]:
     """The options that stay when `--reference` replaces the compile arguments."""
-    return tuple(a for group in arguments.options if group[0].startswith(_KEPT_PREFIXES) for a in group)
+    return tuple(
+        a for group in arguments.options
+        if group[0].startswith(_KEPT_PREFIXES) or _is_link_only(group[0]) for a in group
+    )  # fmt: skip
 
 
 def mllvm_value(group: Sequence[str]) -> str:

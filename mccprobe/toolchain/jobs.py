@@ -226,7 +226,11 @@ def front_end_argv(job: Job, bitcode: str) -> tuple[str, ...]:
     those of the direct compile; every run checks it once more on its own input.
     """
     argv = ["-emit-llvm-bc" if argument == "-emit-obj" else argument for argument in job.argv]
-    argv = list(_with_output(argv, bitcode))
+    return without_llvm_passes(_with_output(argv, bitcode))
+
+
+def without_llvm_passes(argv: Sequence[str]) -> tuple[str, ...]:
+    """The cc1 that runs no IR pass of its own (the code generator still runs if it emits an object)."""
     at = _input_index(argv)
     return (*argv[:at], "-disable-llvm-passes", *argv[at:])
 

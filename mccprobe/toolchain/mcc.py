@@ -67,13 +67,9 @@ def find_mcc(paths: MccPaths) -> FoundMcc:
                 )
             return FoundMcc(Path(found).absolute(), name, (value,))
     candidates = [("--musa-path", Path(paths.musa_path) / "bin" / "mcc")] if paths.musa_path else []
-    candidates += [
-        (name, Path(os.environ[name]) / "bin" / "mcc") for name in HOME_VARIABLES if os.environ.get(name)
-    ]
+    candidates += [(name, Path(os.environ[name]) / "bin" / "mcc") for name in HOME_VARIABLES if os.environ.get(name)]
     candidates.append((str(DEFAULT_MCC), DEFAULT_MCC))
-    candidates += [
-        ("PATH", Path(folder) / "mcc") for folder in os.environ.get("PATH", "").split(os.pathsep) if folder
-    ]
+    candidates += [("PATH", Path(folder) / "mcc") for folder in os.environ.get("PATH", "").split(os.pathsep) if folder]
     looked, wrappers = [], []
     for name, path in candidates:
         if name != "PATH":
@@ -161,9 +157,7 @@ class MccToolchain(ClangDriver):
         """What of the environment could let another toolkit or an old object in."""
         notes = []
         if self.root is None:
-            notes.append(
-                "no toolkit is pinned: the folder above this mcc is not one (name it with --musa-path DIR)"
-            )
+            notes.append("no toolkit is pinned: the folder above this mcc is not one (name it with --musa-path DIR)")
         else:
             how = ", ".join(self.driver[1:]) or "by the environment alone: this mcc takes no --musa-path"
             notes.append(f"toolkit: {self.root} (pinned: {how})")
@@ -197,9 +191,7 @@ def foreign_homes(root: Path) -> list[str]:
         if value and Path(value).resolve() != root.resolve():
             notes.append(f"{name}={value} points elsewhere; compiles get {root} in its place")
     for folder in filter(None, os.environ.get("LD_LIBRARY_PATH", "").split(os.pathsep)):
-        if (Path(folder) / "libmusart.so").exists() and not Path(folder).resolve().is_relative_to(
-            root.resolve()
-        ):
+        if (Path(folder) / "libmusart.so").exists() and not Path(folder).resolve().is_relative_to(root.resolve()):
             notes.append(f"LD_LIBRARY_PATH holds another toolkit's libraries: {folder}")
     return notes
 
@@ -211,9 +203,7 @@ def toolkit_root(mcc: Path, named: str | None) -> Path | None:
     """
     if named is not None:
         if not Path(named).is_dir():
-            raise ToolchainError(
-                f"--musa-path {named}: no such folder", hint="name the toolkit's root folder"
-            )
+            raise ToolchainError(f"--musa-path {named}: no such folder", hint="name the toolkit's root folder")
         return Path(named).resolve()
     for root in (mcc.resolve().parent.parent, mcc.parent.parent.resolve()):
         if any((root / mark).exists() for mark in _TOOLKIT_MARKS):

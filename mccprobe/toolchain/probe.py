@@ -54,9 +54,7 @@ def accepted_pins(mcc: Path, root: Path, environment: Mapping[str, str]) -> tupl
     taken: list[str] = []
     question = ("-###", "-x", "musa", "--musa-device-only", "-c", os.devnull, "-o", "probe.o")
     for option in (f"--musa-path={root}", "--musa-path-ignore-env"):
-        result = run(
-            RunSpec([str(mcc), *taken, option, *question], env=environment, timeout_s=PROBE_TIMEOUT_S)
-        )
+        result = run(RunSpec([str(mcc), *taken, option, *question], env=environment, timeout_s=PROBE_TIMEOUT_S))
         if result.ok and not _NOT_TAKEN.search(result.stderr_text):
             taken.append(option)
     return tuple(taken)
@@ -218,9 +216,7 @@ class _Probe:
                 continue
             result = self._run([str(tool), "--version"])
             lines = (result.stdout_text + result.stderr_text).strip().splitlines()
-            said = next(
-                (line.strip() for line in lines if "version" in line), lines[0].strip() if lines else ""
-            )
+            said = next((line.strip() for line in lines if "version" in line), lines[0].strip() if lines else "")
             answers = result.ok and bool(said)
             self._note(f"{name}: {said[:100]}" if answers else f"{name}: does not answer ({_why(result)})")
 
@@ -276,9 +272,7 @@ def resolved_paths(jobs: Sequence[Job], root: Path | None) -> list[str]:
             named.setdefault("bundler", job.argv[0])
     notes = [f"{label}: {path}" for label, path in named.items()]
     if root is not None:
-        foreign = [
-            label for label, path in named.items() if not Path(path).resolve().is_relative_to(root.resolve())
-        ]
+        foreign = [label for label, path in named.items() if not Path(path).resolve().is_relative_to(root.resolve())]
         if foreign:
             notes.append(f"not below the pinned toolkit {root}: {', '.join(foreign)}")
     return notes

@@ -170,9 +170,7 @@ def test_entries_are_sane(name: str) -> None:
 
 
 def test_promises_are_marked() -> None:
-    promises = {
-        name for name, flag in CATALOGUE.flags.items() if any(r.kind == "promise" for r in flag.risks)
-    }
+    promises = {name for name, flag in CATALOGUE.flags.items() if any(r.kind == "promise" for r in flag.risks)}
     assert promises >= {
         "mtgpu-tiny-offset-hint",
         "mtgpu-alloc-shared-memory-from-zero",

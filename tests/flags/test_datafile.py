@@ -81,9 +81,7 @@ def test_damaged_bytes(data_file: Path, data: st.DataObject) -> None:
     sample, load = data.draw(st.sampled_from(LOADERS))
     at = data.draw(st.integers(0, len(sample) - 1))
     gone = data.draw(st.integers(0, 40))
-    new = data.draw(
-        st.binary(max_size=8) | st.sampled_from([b"[", b"]", b"{", b'"', b"=", b"\n", b"-1", b"1e400"])
-    )
+    new = data.draw(st.binary(max_size=8) | st.sampled_from([b"[", b"]", b"{", b'"', b"=", b"\n", b"-1", b"1e400"]))
     _loads_or_refuses(data_file, sample[:at] + new + sample[at + gone :], load)
 
 
@@ -134,9 +132,7 @@ def test_wrong_values_at_any_key(data_file: Path, data: st.DataObject) -> None:
         place[key] = data.draw(toml_values)
     else:
         place[data.draw(text)] = place.pop(key)
-    _loads_or_refuses(
-        data_file, "\n".join(f"{_toml(k)} = {_toml(v)}" for k, v in document.items()).encode(), load
-    )
+    _loads_or_refuses(data_file, "\n".join(f"{_toml(k)} = {_toml(v)}" for k, v in document.items()).encode(), load)
 
 
 @pytest.mark.parametrize(

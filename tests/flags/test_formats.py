@@ -42,9 +42,7 @@ def test_shipped_catalogues_follow_their_schema(path: Path) -> None:
     assert _complaints("flag-catalogue", tomllib.loads(path.read_text())) == []
 
 
-@pytest.mark.parametrize(
-    "path", sorted(ROOT.glob("kernels/*/kernel.toml")), ids=lambda path: path.parent.name
-)
+@pytest.mark.parametrize("path", sorted(ROOT.glob("kernels/*/kernel.toml")), ids=lambda path: path.parent.name)
 def test_shipped_kernels_follow_their_schema(path: Path) -> None:
     assert _complaints("kernel", tomllib.loads(path.read_text())) == []
 

@@ -174,9 +174,7 @@ class TableTarget:
 class FlakyTarget:
     """A Target that is bad from `first_bad` on, and shows it with probability `rate`; fast."""
 
-    def __init__(
-        self, total: int, first_bad: int, rate: float, rng: random.Random, changes: Sequence[int]
-    ) -> None:
+    def __init__(self, total: int, first_bad: int, rate: float, rng: random.Random, changes: Sequence[int]) -> None:
         self.total = total
         self.first_bad = first_bad
         self.rate = rate

@@ -86,9 +86,7 @@ def test_posterior_is_the_sum_over_candidates_and_rates() -> None:
     assert [(s.low, s.high) for s in segments] == [(0, 0), (0, 10), (12, 20), (20, 30)]
     assert math.fsum(s.probability for s in segments) == pytest.approx(1.0)
     for segment in segments:
-        inside = [
-            first for first in weight if segment.low < first <= segment.high or first == segment.high == 0
-        ]
+        inside = [first for first in weight if segment.low < first <= segment.high or first == segment.high == 0]
         assert segment.probability == pytest.approx(sum(weight[f] for f in inside) / whole, rel=1e-3)
 
 

@@ -87,7 +87,7 @@ def test_good_end_runs_as_often_as_the_bad_end() -> None:
 
 
 def test_budget_is_never_exceeded_and_never_a_finding() -> None:
-    rules = parse_rules(["flaky(0.4) if n >= 17"])
+    rules = parse_rules(["flaky(0.4) if n >= 11"])
     for budget in range(1, 60):
         target = RuleTarget(TOTAL, rules, seed=4)
         result = bisect(target, Settings(endpoint_repeats=6, max_runs=budget))
@@ -95,7 +95,7 @@ def test_budget_is_never_exceeded_and_never_a_finding() -> None:
         if result.status is Status.BUDGET:
             assert (result.good, result.bad, result.edges, result.confidence) == (None, None, (), 0.0)
         else:
-            assert (result.status, result.bad) == (Status.EDGE, 17)
+            assert (result.status, result.bad) == (Status.EDGE, 11)
 
 
 def test_flaky_search_walks_around_unresolved_limits() -> None:

@@ -75,7 +75,7 @@ def bench(ledger: Ledger, fake: Callable[[str], str], tmp_path: Path) -> Callabl
         program = Program(unit, [], ["-O2"], timeout_s=60)
         judge = Judge(program, ReferenceOracle(Expected(b"8 GOOD \n", 0)), ledger.journal)
         total = ledger.compile(unit.job(UNLIMITED)).log.total
-        return PassAxis(unit, judge, total)
+        return PassAxis(unit, judge, total, None)
 
     return build
 
@@ -113,6 +113,6 @@ def device_bench(
         unit.prepare()
         program = Program(unit, [], [*args, "-lmusart"], timeout_s=60)
         judge = Judge(program, ReferenceOracle(Expected(b"GOOD\n", 0)), ledger.journal)
-        return PassAxis(unit, judge, ledger.compile(unit.job(UNLIMITED)).log.total)
+        return PassAxis(unit, judge, ledger.compile(unit.job(UNLIMITED)).log.total, None)
 
     return build

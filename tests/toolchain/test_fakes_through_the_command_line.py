@@ -64,9 +64,7 @@ def test_a_flood_changes_nothing(run_cli: RunCli, fake: Fake, program: Path) -> 
     assert document["culprit"]["execution"] == FAULT_AT
 
 
-@pytest.mark.parametrize(
-    "name", ["mcc_hangs_with_child", "mcc_crashes_at_one_limit", "mcc_exits_0_without_output"]
-)
+@pytest.mark.parametrize("name", ["mcc_hangs_with_child", "mcc_crashes_at_one_limit", "mcc_exits_0_without_output"])
 def test_a_limit_that_cannot_be_built_is_unresolved_and_no_one_is_called_found(
     run_cli: RunCli, fake: Fake, program: Path, name: str
 ) -> None:
@@ -113,9 +111,7 @@ def test_a_source_that_does_not_compile(run_cli: RunCli, fake: Fake, tmp_path: P
     assert run.code == 4 and "use of undeclared identifier 'nowhere'" in run.stderr, run
 
 
-def test_a_compiler_that_changed_is_not_resumed(
-    run_cli: RunCli, fake: Fake, program: Path, tmp_path: Path
-) -> None:
+def test_a_compiler_that_changed_is_not_resumed(run_cli: RunCli, fake: Fake, program: Path, tmp_path: Path) -> None:
     env = {"FAKE_STATE": str(tmp_path / "state")}
     out = tmp_path / "run"
     bisected(run_cli, fake("mcc_other_version"), program, "-o", str(out), **env)
@@ -126,9 +122,7 @@ def test_a_compiler_that_changed_is_not_resumed(
 # --- mcc -------------------------------------------------------------------------------------------
 
 
-def test_a_stale_cache_of_mcc_is_exit_3(
-    run_cli: RunCli, fake: Fake, kernel: Path, sdk: Path, tmp_path: Path
-) -> None:
+def test_a_stale_cache_of_mcc_is_exit_3(run_cli: RunCli, fake: Fake, kernel: Path, sdk: Path, tmp_path: Path) -> None:
     run = run_cli(
         "bisect", kernel, "--toolchain", "mcc", "--mcc", fake("mcc_stale_cache"), FAULT, "--json",
         "--", "-O2", "-lmusart", cwd=Path.cwd(),

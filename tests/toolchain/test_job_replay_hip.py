@@ -12,11 +12,14 @@ from pathlib import Path
 import pytest
 from elftools.elf.elffile import ELFFile
 
+from mccprobe.compilation import job as job_module
+from mccprobe.compilation import unit as unit_module
 from mccprobe.compilation.ledger import Ledger
 from mccprobe.compilation.opt_bisect import PassExecution, parse_line
 from mccprobe.compilation.unit import PLACEHOLDER_IMAGE, UNLIMITED, RecordedSource, Unit
+from mccprobe.process import RunResult, RunSpec, run
 from mccprobe.toolchain.clang import ClangToolchain
-from mccprobe.toolchain.jobs import JobKind, mllvm_options
+from mccprobe.toolchain.jobs import JobKind, mllvm_options, value_after
 
 pytestmark = pytest.mark.toolchain("clang-14")
 
@@ -104,14 +107,33 @@ def device_image(path: Path, arch: str, folder: Path) -> bytes:
     return image.read_bytes()
 
 
-def test_flag_and_limit_reach_only_the_device_compile(record: Record) -> None:
+def test_flag_and_limit_reach_only_the_device_compile(
+    record: Record, ledger: Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    executed: list[tuple[str, ...]] = []
+
+    def spy(spec: RunSpec) -> RunResult:
+        executed.append(tuple(spec.argv))
+        return run(spec)
+
+    for module in (job_module, unit_module):
+        monkeypatch.setattr(module, "run", spy)
     recorded = record(*ONE)
     unit = prepared(recorded, NO_SCHEDULER)
-    argv = unit.job(17).argv
-    assert NO_SCHEDULER in argv and "-opt-bisect-limit=17" in argv
-    assert argv[argv.index("-triple") + 1] == "amdgcn-amd-amdhsa"
-    for job in recorded.recording.jobs:
-        assert not any("misched" in argument or "opt-bisect" in argument for argument in job.argv), job
+    for limit in (17, 90):
+        digest = ledger.compile(unit.job(limit)).object
+        assert digest is not None
+        unit.linkable(digest)
+    edited = [argv for argv in executed if any("misched" in a or "opt-bisect" in a for a in argv)]
+    assert edited and {value_after(argv, "-triple") for argv in edited} == {"amdgcn-amd-amdhsa"}
+    for limit in (17, 90):
+        assert [NO_SCHEDULER in argv for argv in edited if f"-opt-bisect-limit={limit}" in argv] == [True]
+    hosts = [argv for argv in executed if value_after(argv, "-triple").startswith("x86_64")]
+    assert len(hosts) == 1, "the host half is compiled once"
+    shown = recorded.one(JobKind.HOST_COMPILE_WITH_IMAGE)
+    bundle = recorded.one(JobKind.BUNDLE).output
+    differing = [old for old, new in zip(shown.argv, hosts[0], strict=True) if old != new]
+    assert differing == [bundle, shown.output], "nothing but the image that it embeds and where it writes"
     assert [job.kind for job in recorded.recording.jobs] == [
         JobKind.DEVICE_COMPILE, JobKind.DEVICE_LINK, JobKind.BUNDLE, JobKind.HOST_COMPILE_WITH_IMAGE
     ]  # fmt: skip
@@ -137,11 +159,7 @@ def test_the_host_half_is_compiled_once_and_stays_byte_identical(
     for digest in digests:
         assert digest is not None
         patched = unit.linkable(digest).read_bytes()
-        changed = [
-            (old, new)
-            for old, new in zip(sections_of(host), sections_of(patched), strict=True)
-            if old != new
-        ]
+        changed = [(old, new) for old, new in zip(sections_of(host), sections_of(patched), strict=True) if old != new]
         assert [old[0] for old, _ in changed] == [".hip_fatbin"]
         (_, old_header, old_data), (_, new_header, new_data) = changed[0]
         differs = {key for key in old_header if old_header[key] != new_header[key]}
@@ -191,9 +209,7 @@ def test_two_architectures_are_numbered_apart(record: Record, ledger: Ledger, tm
 
 
 @pytest.mark.parametrize("archs", [ONE, TWO])
-def test_replay_without_an_edit_is_what_the_driver_makes(
-    record: Record, archs: Sequence[str], tmp_path: Path
-) -> None:
+def test_replay_without_an_edit_is_what_the_driver_makes(record: Record, archs: Sequence[str], tmp_path: Path) -> None:
     # the driver draws a random -cuid for each call; with one of ours both sides have the same
     args = (*archs, "-cuid=0123456789abcdef")
     recorded = record(*args)
@@ -203,10 +219,12 @@ def test_replay_without_an_edit_is_what_the_driver_makes(
     (tmp_path / "scratch").mkdir()
     recorded.host_compile(unit.image(unit.base[0]), replayed, tmp_path / "scratch")
     assert replayed.read_bytes() == driven.read_bytes()
-    # what is linked has the very same sections; only where the image lies in the file differs
+    # what is linked has the very same sections, but for the NUL that clang puts behind the image as it
+    # does behind a string; only where the image lies in the file differs
     patched = unit.linkable(unit.base[0]).read_bytes()
     for ours, theirs in zip(sections_of(patched), sections_of(driven.read_bytes()), strict=True):
-        assert (ours[0], ours[2]) == (theirs[0], theirs[2])
+        after_the_image = b"\0" if ours[0] == ".hip_fatbin" else b""
+        assert (ours[0], ours[2] + after_the_image) == (theirs[0], theirs[2])
 
 
 def test_the_compile_unit_id_does_not_change_from_recording_to_recording(record: Record) -> None:

@@ -221,9 +221,7 @@ def test_what_cannot_be_bisected_says_why(
 
 
 @pytest.mark.toolchain("clang-14")
-def test_another_release_is_asked_again(
-    fake: Fake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_another_release_is_asked_again(fake: Fake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FAKE_STATE", str(tmp_path / "state"))
     first = as_mcc(fake("mcc_other_version"), tmp_path / "cache")
     first.capabilities()
@@ -279,14 +277,12 @@ def test_a_compiler_without_musa_path_is_pinned_by_the_environment(
 @pytest.mark.toolchain("clang-14")
 def test_no_toolkit_above_it_and_none_named(fake: Fake, tmp_path: Path) -> None:
     assert "no toolkit is pinned" in as_mcc(fake("mcc_ok")).environment_notes()[0]
-    with pytest.raises(ToolchainError, match="--musa-path .*: no such folder"):
+    with pytest.raises(ToolchainError, match=r"--musa-path .*: no such folder"):
         mcc_toolchain(MccPaths(fake("mcc_ok"), str(tmp_path / "gone")))
 
 
 @pytest.mark.toolchain("clang-14")
-def test_caches_and_foreign_libraries_are_told(
-    toolkit: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_caches_and_foreign_libraries_are_told(toolkit: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "mcc_cache").mkdir()
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "libmusart.so").touch()

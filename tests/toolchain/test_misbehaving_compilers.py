@@ -46,7 +46,7 @@ def test_one_limit_cannot_be_judged_and_the_edge_is_found(
     bench: Bench, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     monkeypatch.setenv("FAKE_LIMIT_AT", "0")  # the good end itself
-    axis = bench(name, timeout_s=4)
+    axis = bench(name, timeout_s=3)
     at_zero = axis.object_at(0)
     assert isinstance(at_zero, Unbuildable) and at_zero.reason.startswith(AT_ONE_LIMIT[name])
     result = bisect(axis, SEARCH)
@@ -61,7 +61,7 @@ def test_beside_the_edge_the_limit_is_told_and_no_neighbour_is_accused(
     bench: Bench, monkeypatch: pytest.MonkeyPatch, name: str, where: int
 ) -> None:
     monkeypatch.setenv("FAKE_LIMIT_AT", str(where))
-    result = bisect(bench(name, timeout_s=4), SEARCH)
+    result = bisect(bench(name, timeout_s=3), SEARCH)
     assert result.status is Status.EDGE
     assert (result.good, result.bad) == ((FAULT_AT - 2, FAULT_AT) if where < FAULT_AT else (FAULT_AT - 1, FAULT_AT + 1))
     assert result.edges[0].unresolved == (where,)

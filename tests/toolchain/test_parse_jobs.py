@@ -61,7 +61,7 @@ def test_mcc_shaped_text() -> None:
 
 @pytest.mark.parametrize(
     "argument",
-    ['say="hi"', "back\\slash", "$HOME", "two words", "", "line\nbreak", 'a "quoted" end\\', "\n \"-cc1\"", "a=b,c"],
+    ['say="hi"', "back\\slash", "$HOME", "two words", "", "line\nbreak", 'a "quoted" end\\', '\n "-cc1"', "a=b,c"],
 )
 def test_every_argument_comes_back(argument: str) -> None:
     (job,) = parse_jobs(line("/usr/bin/clang", "-cc1", "-D", argument, "-o", "x.o", "-x", "c", "x.c"))
@@ -143,7 +143,8 @@ def test_front_and_back_end() -> None:
 
 
 def test_the_random_compile_unit_id_is_replaced_in_all_jobs() -> None:
-    jobs = parse_jobs(line("c", "-cc1", "-cuid=1f", "-o", "a") + line("c", "-cc1", "-o", "b") + line("c", "-cc1", "-cuid=1f"))
+    with_id, without = line("c", "-cc1", "-cuid=1f", "-o", "a"), line("c", "-cc1", "-o", "b")
+    jobs = parse_jobs(with_id + without + with_id)
     fixed = with_stable_cuid(jobs, "seed")
     assert fixed[0].argv[2] == fixed[2].argv[2] != "-cuid=1f" and fixed[1] == jobs[1]
     assert with_stable_cuid(jobs, "seed") == fixed != with_stable_cuid(jobs, "another")
@@ -186,7 +187,7 @@ def test_a_host_compile_and_link(version: int, compiler: Callable[..., str], tmp
 
 
 @pytest.mark.toolchain
-@pytest.mark.parametrize("version", [13, 14, 15, 16])
+@pytest.mark.parametrize("version", [13, 14, 15, 16, 19])
 def test_a_hip_compile_for_two_architectures(version: int, compiler: Callable[..., str], tmp_path: Path) -> None:
     source = tmp_path / "k.hip"
     source.write_text("__attribute__((device)) int x;\n", encoding="utf-8")
