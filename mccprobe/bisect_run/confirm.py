@@ -12,10 +12,10 @@ switch confirms. A later step that no limit can skip may then be the guilty one.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from mccprobe.bisect_run.determinism import repeated_job
-from mccprobe.bisect_run.ir_change import IrChange, changed_lines, compare_ir
+from mccprobe.bisect_run.ir_change import IrChange, changed_functions, changed_lines, compare_ir
 from mccprobe.bisect_run.target import Judge, PassAxis
 from mccprobe.compilation.job import CompileJob
 from mccprobe.compilation.opt_bisect import LogSummary
@@ -79,7 +79,7 @@ def judge_edge(
             "none",
             f"limits {good + 1} to {bad - 1} cannot be judged; the change lies in one of executions {good + 1} to {bad}",
         )
-    elif kind == "ir":
+    elif kind == "ir" and not axis.in_code_generator(bad):
         _judge_ir(judgement, unit, good, bad)
     elif kind == "isel":
         judgement.confirmation = Confirmation(
@@ -101,6 +101,8 @@ def _judge_ir(judgement: Judgement, unit: Unit, good: int, bad: int) -> None:
             return
         texts.append(unit.ledger.run.object_path(outcome.object).read_text("utf-8", "replace"))
     change = compare_ir(*texts)
+    if change is not IrChange.NOTHING:
+        _correct_function(judgement, changed_functions(*texts))
     if change is IrChange.INSTRUCTIONS:
         judgement.status = Status.FOUND
         judgement.confirmation = Confirmation("ir-changed", "this execution changed instructions of the IR")
@@ -115,6 +117,16 @@ def _judge_ir(judgement: Judgement, unit: Unit, good: int, bad: int) -> None:
         judgement.confirmation = Confirmation(
             "none", "the printed IR is the same before and after; the pass changed what is not printed, or its analyses"
         )
+
+
+def _correct_function(judgement: Judgement, changed: list[str]) -> None:
+    """The log names no function for a module or loop pass; where one function alone changed, it is that one."""
+    culprit = judgement.culprit
+    if culprit.function_from == "log" or len(changed) != 1 or changed[0] == culprit.symbol:
+        return
+    judgement.culprit = replace(
+        culprit, symbol=changed[0], function=demangle(changed[0]), function_from="inferred"
+    )
 
 
 def _judge_codegen(

@@ -44,6 +44,7 @@ _SIGNATURE = re.compile(r"(?:define |(?:%\S+ = )?(?:(?:tail|musttail|notail) )?(
 _QUOTED_OR_COMMENT = re.compile(r'("[^"]*")|;.*$')
 _METADATA_CALLS = ("@llvm.dbg.", "@llvm.experimental.noalias.scope.decl(")
 _COMPARED_LINES = 400
+_DEFINED = re.compile(r'define [^@]*@(?:"([^"]+)"|([-\w$.]+))\(')
 _SPACE = re.compile(r"\s+")
 
 
@@ -87,6 +88,30 @@ def compare_ir(before: str, after: str) -> IrChange:
         return IrChange.INSTRUCTIONS
     strip = re.compile(r"^(?:; ModuleID|source_filename).*$", re.MULTILINE)
     return IrChange.NOTHING if strip.sub("", before) == strip.sub("", after) else IrChange.ATTRIBUTES
+
+
+def changed_functions(before: str, after: str) -> list[str]:
+    """Symbols of the functions whose instructions differ; also those that came or went."""
+    one, other = _functions(before), _functions(after)
+    return [name for name in dict.fromkeys((*one, *other)) if one.get(name) != other.get(name)]
+
+
+def _functions(text: str) -> dict[str, list[str]]:
+    """The instructions of each defined function, under its symbol."""
+    found: dict[str, list[str]] = {}
+    name: str | None = None
+    body: list[str] = []
+    for raw in text.splitlines():
+        if name is None:
+            start = _DEFINED.match(raw)
+            if start:
+                name, body = (start.group(1) or start.group(2)), [raw]
+        else:
+            body.append(raw)
+            if raw == "}":
+                found[name] = instruction_lines("\n".join(body))
+                name = None
+    return found
 
 
 def changed_lines(before: str, after: str, *, most: int = 12) -> list[str]:

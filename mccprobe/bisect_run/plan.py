@@ -10,7 +10,7 @@ from pathlib import Path
 
 from mccprobe.bisect_run.options import BisectOptions
 from mccprobe.bisect_run.request import BisectRequest, OracleChoice
-from mccprobe.errors import InputError, UnknownFlag, UsageError
+from mccprobe.errors import InputError, ToolchainError, UnknownFlag, UsageError
 from mccprobe.flags.catalogue import Catalogue, ResolvedFlag, load_catalogue
 from mccprobe.kernel.spec import KernelSpec, is_shipped, load_kernel, shipped_kernel
 from mccprobe.search.procedure import Settings
@@ -21,16 +21,23 @@ from mccprobe.toolchain.command import (
     compile_options,
     is_source,
     kept_in_reference,
+    language,
     link_options,
     mllvm_value,
+    own_to_set,
     split_arguments,
+    split_response_text,
+    with_one_language,
     without_flags,
+    without_side_outputs,
 )
 from mccprobe.toolchain.jobs import option_key
 from mccprobe.toolchain.mcc import MccPaths
+from mccprobe.toolchain.sim import SimToolchain
 
 DEFAULT_KERNEL = "gemm"
 DEFAULT_ARCH = "mp_22"  # the S4000 of the article
+_RESPONSE_DEPTH = 20  # response files inside response files; more is a circle
 
 
 @dataclass(frozen=True)
@@ -44,9 +51,9 @@ class Plan:
 
 def make_plan(options: BisectOptions, cache: Path) -> Plan:
     """Resolve everything. Raises UsageError, UnknownFlag, InputError, ToolchainError."""
-    source, kernel = _source_and_kernel(options)
+    arguments = _compiler_arguments(options.args)
+    source, kernel = _source_and_kernel(options, arguments)
     shipped = is_shipped(source)
-    arguments = split_arguments(options.args)
     choice = choose(
         options.toolchain, sources=[str(source), *arguments.inputs], shipped=shipped, compiler=options.compiler,
         mcc=MccPaths(options.mcc, options.musa_path), cache=cache,
@@ -57,6 +64,7 @@ def make_plan(options: BisectOptions, cache: Path) -> Plan:
     if kernel is not None:
         arguments = _kernel_arguments(kernel, arguments, toolchain)
     flags = [_probed(load_catalogue(), name, toolchain) for name in options.flags]
+    _refuse_twice(flags)
     _refuse_own_limit(arguments, flags)
     bare = without_flags(arguments, [flag.argv for flag in flags])
     reference, exact_link = _reference_arguments(options, bare, flags)
@@ -90,9 +98,38 @@ def make_plan(options: BisectOptions, cache: Path) -> Plan:
     return Plan(request, tuple(told), kernel)
 
 
-def _source_and_kernel(options: BisectOptions) -> tuple[Path, KernelSpec | None]:
+def _compiler_arguments(args: Sequence[str]) -> Arguments:
+    """What stands behind `--`, taken apart. Raises UsageError for what is mccprobe's own to set."""
+    arguments = split_arguments(_without_response_files(args))
+    own = own_to_set(arguments)
+    if own:
+        raise UsageError(
+            f"{own} is mccprobe's own to set", hint="give the arguments of the whole build: leave out -c and -o"
+        )
+    return with_one_language(without_side_outputs(arguments))
+
+
+def _without_response_files(args: Sequence[str], depth: int = 0) -> list[str]:
+    """The arguments with every `@FILE` replaced by what the file holds, as the driver does it."""
+    expanded = []
+    for argument in args:
+        path = Path(argument[1:])
+        if not argument.startswith("@") or not path.is_file():
+            expanded.append(argument)
+            continue
+        if depth > _RESPONSE_DEPTH:
+            raise UsageError(f"{argument}: response files that name each other")
+        try:
+            text = path.read_text("utf-8", "surrogateescape")
+        except OSError as error:
+            raise InputError(f"{path}: {error.strerror or error}") from error
+        expanded += _without_response_files(split_response_text(text), depth + 1)
+    return expanded
+
+
+def _source_and_kernel(options: BisectOptions, arguments: Arguments) -> tuple[Path, KernelSpec | None]:
     if options.file is None:
-        if options.args and any(is_source(name) for name in split_arguments(options.args).inputs):
+        if any(is_source(name) for name in arguments.inputs):
             raise UsageError("which file is to be bisected?", hint="mccprobe bisect FILE ... -- further arguments")
         if options.compiler or options.toolchain == "clang":
             raise UsageError("no FILE to bisect", hint="mccprobe bisect prog.c --compiler clang-14 --flag X -- -O2")
@@ -107,7 +144,7 @@ def _source_and_kernel(options: BisectOptions) -> tuple[Path, KernelSpec | None]
     if path.name == "kernel.toml":
         kernel = load_kernel(path)
         return kernel.sources[0], kernel
-    if not is_source(path.name):
+    if not is_source(path.name, language(arguments)):
         raise InputError(
             f"{path}: not a source that a compiler takes", hint="C, C++, .mu, .ll or .bc; objects go behind --"
         )
@@ -149,12 +186,25 @@ def _probed(catalogue: Catalogue, text: str, toolchain: Toolchain) -> ResolvedFl
             other: tuple[str, ...] = (text,) if flag.argv[0] == "-mllvm" else ("-mllvm", text)
             if not toolchain.refusal(other, Path(folder)):
                 return replace(flag, argv=other)
+    if isinstance(toolchain, SimToolchain) and toolchain.incomplete:
+        raise ToolchainError(toolchain.incomplete, hint="Debian: apt-get install llvm-14-dev, then run again")
     first = next((line for line in complaint.splitlines() if line.strip()), complaint)
     raise UnknownFlag(
         text,
         reason=f"{toolchain.driver[0]} does not take {' '.join(flag.argv)}: {first}",
         hint="is it spelled as the compiler's hidden help has it (-mllvm -help-hidden), and is the value allowed?",
     )
+
+
+def _refuse_twice(flags: Sequence[ResolvedFlag]) -> None:
+    """clang 14 refuses most options given twice; which of two values is meant nobody can tell."""
+    seen: dict[str, str] = {}
+    for flag in flags:
+        option = mllvm_value(flag.argv)
+        key = option_key(option) if option else " ".join(flag.argv)
+        if key in seen:
+            raise UsageError(f"--flag gives {key} twice: {seen[key]} and {flag.text}", hint="give it once")
+        seen[key] = flag.text
 
 
 def _refuse_own_limit(arguments: Arguments, flags: Sequence[ResolvedFlag]) -> None:
@@ -179,8 +229,9 @@ def _reference_arguments(
     if options.reference_exact:
         return compile_options(given), link_options(given)
     kept = split_arguments(kept_in_reference(bare))
-    language = tuple(a for group in bare.options if group[0] in ("-x",) for a in group)
-    return (*language, *compile_options(kept), *compile_options(given)), (*link_options(kept), *link_options(given))
+    forced = language(bare)
+    spoken = ("-x", forced) if forced else ()
+    return (*spoken, *compile_options(kept), *compile_options(given)), (*link_options(kept), *link_options(given))
 
 
 def _oracle(options: BisectOptions, kernel: KernelSpec | None) -> OracleChoice:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from mccprobe.bisect_run.request import BisectRequest
 from mccprobe.compilation.unit import UNLIMITED, Unit
 from mccprobe.oracle.checks import Oracle
+from mccprobe.toolchain.command import is_source, language, split_arguments, without_language
 
 
 def reproduce_commands(
@@ -27,15 +28,16 @@ def reproduce_commands(
         )
     ]  # fmt: skip
     inputs = []
+    forced = language(split_arguments(rest_args))
     for index, name in enumerate(request.inputs):
-        if name.endswith((".o", ".a", ".so")):
+        if not is_source(name, forced):
             inputs.append(name)
             continue
         output = f"{stem}.rest-{index}.o"
         commands.append((*request.toolchain.driver, *rest_args, "-c", name, "-o", output))
         inputs.append(output)
     commands.append(
-        (*request.toolchain.driver, *request.bad_args, compiled, *inputs, *request.link_args, "-o", program)
+        (*request.toolchain.driver, *without_language(request.bad_args), compiled, *inputs, *request.link_args, "-o", program)
     )
     commands.append(tuple(oracle.command(program)))
     return tuple(commands)

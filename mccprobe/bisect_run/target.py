@@ -112,6 +112,10 @@ class PassAxis:
     def run(self, key: str) -> Outcome:
         return self.judge.run(key)
 
+    def in_code_generator(self, limit: int) -> bool:
+        """True when this execution is known to lie behind the last one of the mid-end."""
+        return self.short is not None and limit > self.short.mid_end > 0
+
     def holds_in_full(self, limits: Sequence[int | None]) -> bool:
         """Compile these limits in full; True if the objects are those that the search judged.
 

@@ -144,7 +144,7 @@ def _run(
     if resume is None:
         run.write_text("run.json", json.dumps({"schema_version": 1, "options": options.to_dict(), "request": described}, indent=2))
     executor = LocalExecutor(jobs)
-    lines = TrialLines(console)
+    lines = TrialLines(console, simulated=request.toolchain.simulated)
     console.message(f"run directory: {root}")
     try:
         report = run_bisection(request, run, journal, executor, Progress(lines.stage, lines.trial))

@@ -9,8 +9,9 @@ from mccprobe.search.trial import Trial
 class TrialLines:
     """One line a trial: number, purpose, limit, verdict, and whether a program really ran."""
 
-    def __init__(self, console: Console) -> None:
+    def __init__(self, console: Console, *, simulated: bool = False) -> None:
         self.console = console
+        self.mark = "[sim] " if simulated else ""
 
     def stage(self, text: str) -> None:
         self.console.progress(f"... {text}")
@@ -19,5 +20,5 @@ class TrialLines:
         ran = "" if trial.ran else " (known object)"
         verdict = trial.outcome.verdict.value
         self.console.progress(
-            f"trial {trial.ordinal}: {trial.purpose}, limit {trial.limit}: {verdict}{ran} {trial.outcome.reason}".rstrip()
+            f"{self.mark}trial {trial.ordinal}: {trial.purpose}, limit {trial.limit}: {verdict}{ran} {trial.outcome.reason}".rstrip()
         )

@@ -15,7 +15,7 @@ from mccprobe.compilation.unit import PLACEHOLDER_IMAGE, Unit
 from mccprobe.errors import SourceDoesNotCompile, ToolchainError
 from mccprobe.process import RunSpec, run
 from mccprobe.toolchain.base import Toolchain
-from mccprobe.toolchain.command import is_source
+from mccprobe.toolchain.command import is_source, language, split_arguments, without_language
 from mccprobe.toolchain.jobs import Job, JobKind
 
 
@@ -52,9 +52,10 @@ class Rest:
     def __init__(
         self, toolchain: Toolchain, ledger: Ledger, inputs: Sequence[str], args: Sequence[str], *, timeout_s: float
     ) -> None:
+        forced = language(split_arguments(args))
         self._parts: list[str | Future[str]] = [
             ledger.executor.submit(_compile_rest, toolchain, ledger.run, number, name, tuple(args), timeout_s)
-            if is_source(name)
+            if is_source(name, forced)
             else name
             for number, name in enumerate(inputs)
         ]
@@ -75,11 +76,12 @@ class Program:
         source = unit.recorded
         placeholder = source.folder / f"{unit.tag}.o"
         if not placeholder.exists():
+            placeholder.unlink(missing_ok=True)  # a link to what an earlier run had
             first = source.host_half() if source.offload else unit.linkable(unit.base[source.active])
             placeholder.symlink_to(first)
         self.recorded_output = str(source.folder / f"{unit.tag}.program")
         self.placeholder = str(placeholder)
-        command = [*args, self.placeholder, *inputs, "-o", self.recorded_output]
+        command = [*without_language(args), self.placeholder, *inputs, "-o", self.recorded_output]
         self.recording = source.toolchain.record(command, source.folder)
         links = [job for job in self.recording.jobs if job.kind is JobKind.LINK]
         if not links:

@@ -14,6 +14,7 @@ _HEADLINES = {
     Status.NO_DIFFERENCE: "NO DIFFERENCE: the bad build is as right as the reference",
     Status.UNDECIDED: "UNDECIDED",
 }
+_RESULT_LINES = ("  pass ", "  execution ", "  confirmed ", "  caveat ", "  good side ", "  bad side ", "    ")
 _SHORT = 12  # characters of a hash that are shown
 
 
@@ -23,8 +24,8 @@ def render_text(report: BisectReport) -> str:
     mark = "SIMULATED FAULT (sim): " if report.simulated else ""
     lines.append(f"{mark}{_HEADLINES.get(report.status, report.status.value.upper())}")
     lines.append("")
-    lines += _culprit(report)
-    lines += _facts(report)
+    lines += _marked(_culprit(report), report.simulated)
+    lines += _marked(_facts(report), report.simulated)
     lines += _table(report.table, report.simulated)
     lines += _explanation(report)
     if report.log_lines:
@@ -38,6 +39,11 @@ def render_text(report: BisectReport) -> str:
             lines += ["", f"to reproduce the {name} side:", *(f"  {shlex.join(argv)}" for argv in commands)]
     lines += ["", f"run directory: {report.run_directory}"]
     return "\n".join(lines) + "\n"
+
+
+def _marked(lines: list[str], simulated: bool) -> list[str]:
+    """What comes from the stand-in says so on its line."""
+    return [f"{line}  [sim]" if simulated and line.startswith(_RESULT_LINES) else line for line in lines]
 
 
 def _bullets(texts: tuple[str, ...]) -> list[str]:
@@ -101,11 +107,11 @@ def _table(cells: tuple[TableCell, ...], simulated: bool) -> list[str]:
     if not cells:
         return []
     mark = "  [sim]" if simulated else ""
-    lines = ["", f"  flag  pass  verdict     object        how{mark}"]
+    lines = ["", "  flag  pass  verdict     object        how"]
     for cell in cells:
         error = f"; max_err {cell.max_err:.6g}" if cell.max_err is not None else ""
         lines.append(
-            f"  {cell.flag:<4}  {cell.pass_state:<4}  {cell.verdict or '-':<10}  {_hash(cell.object):<12}  {cell.how}{error}"
+            f"  {cell.flag:<4}  {cell.pass_state:<4}  {cell.verdict or '-':<10}  {_hash(cell.object):<12}  {cell.how}{error}{mark}"
         )
     return lines
 

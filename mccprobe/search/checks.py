@@ -46,9 +46,7 @@ def _choose(ledger: Ledger, good_end: int, edge: Bracket, settings: Settings) ->
     free = [max(0, stop - start - _asked(ledger, start, stop)) for start, stop in ranges]
     below = min(free[0], max((settings.spot_checks + 1) // 2, settings.spot_checks - free[1]))
     counts = (below, min(free[1], settings.spot_checks - below))
-    picks = [
-        _pick(ledger, start, stop, count, rng) for (start, stop), count in zip(ranges, counts, strict=True)
-    ]
+    picks = [_pick(ledger, start, stop, count, rng) for (start, stop), count in zip(ranges, counts, strict=True)]
     longest = max(len(pick) for pick in picks)
     return [pick[turn] for turn in range(longest) for pick in picks if turn < len(pick)]
 

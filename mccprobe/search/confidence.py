@@ -109,8 +109,7 @@ def _beta_cdf(x: float, bad: int, runs: int) -> float:
     terms = range(bad + 1, n + 1) if upper else range(bad + 1)
     whole, log_x, log_rest = math.lgamma(n + 1), math.log(x), math.log1p(-x)
     part = math.fsum(
-        math.exp(whole - math.lgamma(k + 1) - math.lgamma(n - k + 1) + k * log_x + (n - k) * log_rest)
-        for k in terms
+        math.exp(whole - math.lgamma(k + 1) - math.lgamma(n - k + 1) + k * log_x + (n - k) * log_rest) for k in terms
     )
     return part if upper else 1.0 - part
 

@@ -172,10 +172,8 @@ class FlakySearch:
         shown = noise = 0.0  # sums over the segments below
         for segment in segments:
             rate, entropy = segment.rate, _entropy(segment.rate)
-            if segment is not segments[-1] or segment.low == segment.high:
-                options = [(1.0, segment.high)]
-            else:
-                options = []  # the top of the range is BAD already
+            bad_already = segment is segments[-1] and segment.low < segment.high  # its top limit
+            options = [] if bad_already else [(1.0, segment.high)]
             wanted = 1.0 / (1.0 + math.exp(min(entropy / rate, 700.0)))
             share = (wanted - shown) / (segment.probability * rate) if segment.probability else 0.0
             inner = self._inside(segment, share)

@@ -101,9 +101,7 @@ def narrow(
     neighbours in any table, monotone or not; in a monotone one it is the only pair.
     """
     unresolved = sorted(
-        limit
-        for limit in ledger.objects
-        if low < limit < high and ledger.verdict_at(limit) is Verdict.UNRESOLVED
+        limit for limit in ledger.objects if low < limit < high and ledger.verdict_at(limit) is Verdict.UNRESOLVED
     )
     while candidates := _Candidates(low, high, unresolved):
         if remaining is not None:

@@ -88,9 +88,7 @@ def gather(ledger: Ledger, low: int, high: int) -> Evidence:
     without a verdict are candidates like those not built: of the next limit above that has one.
     """
     limits = [
-        limit
-        for limit in ledger.built
-        if low <= limit <= high and ledger.verdict_at(limit) is not Verdict.UNRESOLVED
+        limit for limit in ledger.built if low <= limit <= high and ledger.verdict_at(limit) is not Verdict.UNRESOLVED
     ]
     counted: set[str] = set()
     knots: list[Knot] = []

@@ -162,9 +162,7 @@ class _Search:
         self._note_contradictions(ends, edge)
         self._note_unresolved()
         edges = tuple(self._edge(bracket) for bracket in self.brackets)
-        return self._answer(
-            Status.EDGE, good=edge.low, bad=edge.high, edges=edges, confidence=confirmation.confidence
-        )
+        return self._answer(Status.EDGE, good=edge.low, bad=edge.high, edges=edges, confidence=confirmation.confidence)
 
     def _search_flaky(self, ends: Ends) -> SearchResult:
         """Search again with a check that may miss the fault; a profile is not possible then."""
@@ -223,9 +221,7 @@ class _Search:
                 shown = ", ".join(map(str, bracket.unresolved[:_LISTED]))
                 more = len(bracket.unresolved) - _LISTED
                 shown += f" and {more} more" if more > 0 else ""
-                self.notes.append(
-                    f"the edge lies between {bracket.low} and {bracket.high}: no verdict at {shown}"
-                )
+                self.notes.append(f"the edge lies between {bracket.low} and {bracket.high}: no verdict at {shown}")
 
     def _note_budget(self) -> None:
         """What is known when the budget ends; named a candidate, never a finding."""

@@ -26,8 +26,6 @@ def profile(ledger: Ledger, good_end: int, settings: Settings) -> list[Bracket]:
             continue
         if before is not None and before[1] is not verdict:
             low, low_verdict = before
-            edges.append(
-                narrow(ledger, low, limit, Purpose.PROFILE, low_verdict=low_verdict, width=settings.width)
-            )
+            edges.append(narrow(ledger, low, limit, Purpose.PROFILE, low_verdict=low_verdict, width=settings.width))
         before = (limit, verdict)
     return edges

@@ -160,6 +160,13 @@ def language(arguments: Arguments) -> str:
     return next((name for name in named if name and name != "none"), "")
 
 
+def with_one_language(arguments: Arguments) -> Arguments:
+    """With at most one `-x`, which holds for every source: the first that names a language."""
+    forced = language(arguments)
+    options = tuple(group for group in arguments.options if _language_of(group) is None)
+    return Arguments((*options, ("-x", forced)) if forced else options, arguments.inputs)
+
+
 def without_language(args: Sequence[str]) -> tuple[str, ...]:
     """The options without `-x`: behind it, a linker's inputs would be taken for sources."""
     return tuple(a for group in split_arguments(args).options if _language_of(group) is None for a in group)

@@ -20,7 +20,7 @@ from mccprobe.toolchain.jobs import Job, JobKind, back_end_argv, parse_jobs, val
 
 PROBE_TIMEOUT_S = 60.0  # one compile of a three-line kernel; only ends a hung compiler
 ARCHITECTURES = ("mp_22", "mp_31", "mp_21")  # S4000 first: the GPU that mccprobe is made for
-BUNDLE_ID = re.compile(r"^(musa-mtgpu-mt-musa|mthg-mt-musa)-+\w+$|^musa-mthg-mt-musa-+\w+$", re.MULTILINE)
+BUNDLE_ID = re.compile(r"^(?:musa-)?(?:mtgpu|mthg)-mt-musa-+\w+$", re.MULTILINE)  # mtgpu.md section 2.3
 METADATA_MARK = ".mtgpu_metadata.start"  # in -S text (mtgpu.md section 3)
 NOTE_OWNER = b"MTGPU\0"  # of the note in a device image (mtgpu.md section 2.2)
 TOOLS = ("llc", "llvm-objdump", "musaasm")

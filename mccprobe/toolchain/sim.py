@@ -28,6 +28,13 @@ class SimToolchain(ClangDriver):
         super().__init__([str(mcc)])
         self.sdk = sdk
 
+    @property
+    def incomplete(self) -> str:
+        """What this stand-in lacks, "" if nothing: without LLVM's headers it has no fault to plant."""
+        if self.sdk is None or self.sdk.has_fault_plugin:
+            return ""
+        return f"the stand-in was built without its plugin: {self.sdk.why_no_plugin}"
+
     def capabilities(self) -> Capabilities:
         notes = ["SIMULATED: x86-64 emulation; says nothing about an S4000"]
         if self.sdk is not None and not self.sdk.has_fault_plugin:

@@ -185,6 +185,31 @@ def test_capabilities_are_found_by_running_it_and_kept(
 
 
 @pytest.mark.toolchain("clang-14")
+def test_tools_beside_it_are_asked(toolkit: Path) -> None:
+    script(toolkit / "bin" / "llc", "echo 'LLVM (http://llvm.org/):'; echo '  LLVM version 14.0.0'")
+    script(toolkit / "bin" / "musaasm", "echo 'error: no licence' >&2; exit 9")
+    notes = as_mcc(toolkit / "bin" / "mcc").capabilities().notes
+    assert "llc: LLVM version 14.0.0" in notes
+    assert "musaasm: does not answer (error: no licence)" in notes
+    assert "llvm-objdump: not beside mcc" in notes
+
+
+@pytest.mark.parametrize(
+    ("listed", "is_ours"),
+    [
+        ("host-x86_64-unknown-linux-gnu\nmusa-mtgpu-mt-musa-mp_31\n", True),
+        ("musa-mtgpu-mt-musa--mp_22", True),
+        ("musa-mtgpu-mt-musa---mp_21", True),
+        ("musa-mthg-mt-musa-mp_42", True),
+        ("host-x86_64-unknown-linux-gnu\nhipv4-amdgcn-amd-amdhsa--gfx906\n", False),
+        ("musa-mtgpu-mt-musa", False),
+    ],
+)
+def test_bundle_entries_of_musa(listed: str, is_ours: bool) -> None:
+    assert (probe_module.BUNDLE_ID.search(listed) is not None) is is_ours
+
+
+@pytest.mark.toolchain("clang-14")
 def test_a_program_that_ends_wrong_means_that_it_cannot_run(
     toolkit: Path, sdk: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
