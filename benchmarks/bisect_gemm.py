@@ -42,7 +42,8 @@ def baseline(mcc: str, folder: Path) -> tuple[float, int, int]:
             cwd=folder, check=True, capture_output=True,
         ).stderr  # fmt: skip
         subprocess.run([*base, "k.o", "main.o", "-lmusart", "-o", "k"], cwd=folder, check=True, capture_output=True)
-        return subprocess.run(["./k", "--case", "small"], cwd=folder, capture_output=True, check=False).returncode == 1, text
+        ran = subprocess.run(["./k", "--case", "small"], cwd=folder, capture_output=True, check=False)
+        return ran.returncode == 1, text
 
     wrong, text = bad(-1)
     # device and host compile each number from 1: the device's log comes first
@@ -86,7 +87,8 @@ def main() -> int:
             wholes.append(whole)
             searches.append(search)
         assert document["culprit"]["execution"] == first_bad, "both searches must agree"  # type: ignore[index]
-        print(f"  turn {turn}: baseline {seconds:.2f} s ({compiles} builds), search {search:.2f} s, whole {whole:.2f} s")
+        told = f"baseline {seconds:.2f} s ({compiles} builds), search {search:.2f} s, whole {whole:.2f} s"
+        print(f"  turn {turn}: {told}, {document['trials']}", flush=True)
     base = statistics.median(bases)
     good = report("search phase / baseline", statistics.median(searches) / base, 0.30)
     good &= report("whole command / baseline", statistics.median(wholes) / base, 0.45)

@@ -63,7 +63,8 @@ def main() -> int:
 
         compiler = median(bare)
         mine = median(own)
-        print(f"  compile {compiler:.2f} s, {compile_once(job).log.total} executions, own work {mine * 1000:.0f} ms of CPU")
+        total = compile_once(job).log.total
+        print(f"  compile {compiler:.2f} s, {total} executions, own work {mine * 1000:.0f} ms of CPU")
         good = report("own work / compiler time", mine / compiler, 0.10)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     good &= report("peak memory of mccprobe", peak, 200, " MiB")

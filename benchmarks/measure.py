@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import platform
-import resource
 import statistics
 import subprocess
 import sys
@@ -19,28 +18,21 @@ MCCPROBE = [sys.executable, "-m", "mccprobe"]
 
 def machine() -> str:
     """CPU and core count."""
-    model = next(
-        (line.split(":", 1)[1].strip() for line in Path("/proc/cpuinfo").read_text().splitlines() if "model name" in line),
-        platform.processor(),
-    )
+    lines = Path("/proc/cpuinfo").read_text().splitlines()
+    model = next((line.split(":", 1)[1].strip() for line in lines if "model name" in line), platform.processor())
     return f"{model}, {len(os.sched_getaffinity(0))} cores, Python {platform.python_version()}"
 
 
-def timed(argv: Sequence[str], **options: object) -> tuple[float, subprocess.CompletedProcess[bytes]]:
+def timed(argv: Sequence[str]) -> tuple[float, subprocess.CompletedProcess[bytes]]:
     """Seconds of one process, and how it ended."""
     start = time.perf_counter()
-    result = subprocess.run(list(argv), stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False, **options)  # type: ignore[call-overload]
+    result = subprocess.run(list(argv), capture_output=True, check=False)
     return time.perf_counter() - start, result
 
 
 def median(measure: Callable[[], float], repeats: int = REPEATS) -> float:
     """Median of several calls."""
     return statistics.median(measure() for _ in range(repeats))
-
-
-def peak_children_mib() -> float:
-    """Largest resident set of any finished child, in MiB."""
-    return resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
 
 
 def report(name: str, value: float, bound: float, unit: str = "") -> bool:

@@ -77,7 +77,8 @@ def judge_edge(
     if bad != good + 1:
         judgement.confirmation = Confirmation(
             "none",
-            f"limits {good + 1} to {bad - 1} cannot be judged; the change lies in one of executions {good + 1} to {bad}",
+            f"limits {good + 1} to {bad - 1} cannot be judged; the change lies in one of executions "
+            f"{good + 1} to {bad}",
         )
     elif kind == "ir" and not axis.in_code_generator(bad):
         _judge_ir(judgement, unit, good, bad)
@@ -97,7 +98,8 @@ def _judge_ir(judgement: Judgement, unit: Unit, good: int, bad: int) -> None:
     for limit in (good, bad):
         outcome = unit.ledger.compile(unit.job(limit, emit="-emit-llvm", label=f"{unit.tag} IR at {limit}"))
         if outcome.object is None:
-            judgement.confirmation = Confirmation("none", f"the IR at limit {limit} cannot be printed: {outcome.reason}")
+            text = f"the IR at limit {limit} cannot be printed: {outcome.reason}"
+            judgement.confirmation = Confirmation("none", text)
             return
         texts.append(unit.ledger.run.object_path(outcome.object).read_text("utf-8", "replace"))
     change = compare_ir(*texts)

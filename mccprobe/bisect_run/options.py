@@ -64,7 +64,8 @@ class BisectOptions:
             wanted: tuple[type, ...] = (str, int, float) if default is None else (type(default),)
             if isinstance(default, float):
                 wanted = (int, float)
-            if value is not None and (not isinstance(value, wanted) or isinstance(value, bool) != isinstance(default, bool)):
+            fits = isinstance(value, wanted) and isinstance(value, bool) == isinstance(default, bool)
+            if value is not None and not fits:
                 raise BadDataFile(f"{where}: {key} must be {'/'.join(t.__name__ for t in wanted)}, got {value!r}")
             clean[key] = value
         return cls(**clean)

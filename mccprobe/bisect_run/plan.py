@@ -136,6 +136,8 @@ def _source_and_kernel(options: BisectOptions, arguments: Arguments) -> tuple[Pa
         kernel = shipped_kernel(DEFAULT_KERNEL)
         return kernel.sources[0], kernel
     path = Path(options.file)
+    if str(path).startswith("-"):  # Path drops the "./" that kept it from being an option
+        path = path.absolute()
     if path.is_dir():
         kernel = load_kernel(path)
         return kernel.sources[0], kernel
@@ -263,5 +265,6 @@ def _promises(flags: Sequence[ResolvedFlag]) -> tuple[str, ...]:
     for flag in flags:
         for risk in flag.flag.risks if flag.flag else ():
             if risk.kind == "promise":
-                notes.append(f"{flag.text} is a promise to the compiler ({risk.note}): a wrong result may be a broken one")
+                told = f"{flag.text} is a promise to the compiler ({risk.note})"
+                notes.append(f"{told}: a wrong result may be a broken one")
     return tuple(notes)

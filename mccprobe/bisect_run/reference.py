@@ -53,6 +53,11 @@ def expected_output(request: BisectRequest, program: Path, unit: Unit) -> Expect
                 f"the reference build gives no answer: {result.describe()}",
                 hint="raise --timeout, or give a check of your own with --oracle",
             )
+        if result.stdout_bytes > len(result.stdout):
+            raise OracleUnusable(
+                f"the reference build prints {result.stdout_bytes} bytes, too many to compare",
+                hint="print less, or give a check of your own with --oracle",
+            )
         seen.append(Expected(result.stdout, result.returncode))
     if seen[0] != seen[1]:
         raise OracleUnusable(

@@ -36,8 +36,7 @@ def reproduce_commands(
         output = f"{stem}.rest-{index}.o"
         commands.append((*request.toolchain.driver, *rest_args, "-c", name, "-o", output))
         inputs.append(output)
-    commands.append(
-        (*request.toolchain.driver, *without_language(request.bad_args), compiled, *inputs, *request.link_args, "-o", program)
-    )
+    link = (*without_language(request.bad_args), compiled, *inputs, *request.link_args, "-o", program)
+    commands.append((*request.toolchain.driver, *link))
     commands.append(tuple(oracle.command(program)))
     return tuple(commands)

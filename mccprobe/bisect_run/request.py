@@ -89,10 +89,12 @@ class BisectRequest:
             "args": list(self.args),
             "flags": [list(flag) for flag in self.flags],
             "inputs": list(self.inputs),
+            "inputs_sha256": _digests(self.inputs),
             "link_args": list(self.link_args),
             "reference_args": None if self.reference_args is None else list(self.reference_args),
             "oracle": [self.oracle.kind, list(self.oracle.command), list(self.oracle.run_args), self.oracle.case,
                        self.oracle.seed],
+            "oracle_sha256": _digests(self.oracle.command),
         }  # fmt: skip
 
 
@@ -102,6 +104,11 @@ def digest_of(path: Path) -> str:
         return hashlib.sha256(path.read_bytes()).hexdigest()
     except OSError as error:
         raise InputError(f"{path}: {error.strerror or error}", hint="name a source file that can be read") from error
+
+
+def _digests(names: Sequence[str]) -> list[str | None]:
+    """SHA-256 of those that are files."""
+    return [digest_of(path) if (path := Path(name)).is_file() else None for name in names]
 
 
 def changed_keys(old: dict[str, Any], new: dict[str, Any]) -> Sequence[str]:

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field, replace
 from mccprobe.bisect_run.confirm import Judgement, identify, invalid_before, judge_edge
 from mccprobe.bisect_run.determinism import Determinism, RepeatedCompiles, repeat_command, repeat_side
 from mccprobe.bisect_run.reference import Reference, reference_with
-from mccprobe.bisect_run.request import BisectRequest
 from mccprobe.bisect_run.reproduce import reproduce_commands
+from mccprobe.bisect_run.request import BisectRequest
 from mccprobe.bisect_run.table import truth_table
 from mccprobe.bisect_run.target import Judge, PassAxis
 from mccprobe.compilation.codegen_only import CodegenOnly
@@ -129,7 +129,7 @@ def run_bisection(
 
 
 def bad_unit(request: BisectRequest, ledger: Ledger, prefix: tuple[str, ...]) -> Unit:
-    """The build that is bisected. LLVM flags are a variant's options; a driver's flags need a recording of their own."""
+    """The build that is bisected. LLVM flags are a variant's options; a driver's flags need their own recording."""
     shared = request.shares_source
     recorded = RecordedSource(
         request.toolchain, ledger, request.source, request.args if shared else request.bad_args,
@@ -294,12 +294,8 @@ def _edges(
             culprit = judgement.culprit
         else:
             culprit, _, _ = identify(unit, edge.execution, axis.total, state.table)
-        records.append(
-            EdgeRecord(
-                edge.execution, edge.from_verdict.value, edge.to_verdict.value,
-                culprit.title, culprit.function, edge.unresolved,
-            )  # fmt: skip
-        )
+        verdicts = edge.from_verdict.value, edge.to_verdict.value
+        records.append(EdgeRecord(edge.execution, *verdicts, culprit.title, culprit.function, edge.unresolved))
     return tuple(records)
 
 

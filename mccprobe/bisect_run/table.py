@@ -37,7 +37,8 @@ def truth_table(
             key = axis.object_at(result.good)
             digest = key if isinstance(key, str) else None
             outcome = judge.first.get(digest) if digest else None
-            cells.append(_cell("on", "off", digest, outcome, f"-opt-bisect-limit={result.good} (it and all later ones)"))
+            how = f"-opt-bisect-limit={result.good} (it and all later ones)"
+            cells.append(_cell("on", "off", digest, outcome, how))
     if reference is None:
         return tuple(cells)
     outcome = reference.judge.first.get(reference.object) or reference.judge.run(reference.object)

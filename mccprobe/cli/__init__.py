@@ -7,20 +7,22 @@ they are called, so that `--version` and `--help` stay fast.
 
 from __future__ import annotations
 
+import contextlib
 import importlib
-import os
+import io
 import signal
 import sys
 import traceback
 from collections.abc import Sequence
-from types import FrameType
 from typing import Any
 
 import click
 
-from mccprobe import __version__
-from mccprobe.console import Console, visible
-from mccprobe.errors import ExitCode, MccprobeError, describe_exit_codes
+from mccprobe import __version__, process
+from mccprobe.console import Console
+from mccprobe.errors import Interrupted, MccprobeError, describe_exit_codes
+
+FIRST_LINES, LAST_LINES = 25, 15  # shown of a compiler's message: the first error tells the most
 
 COMMANDS = {
     "bisect": ("mccprobe.cli.bisect_cmd", "bisect", "find the pass execution that makes a program wrong"),
@@ -82,14 +84,18 @@ def error_document(error: MccprobeError) -> dict[str, Any]:
 
 def _show(error: MccprobeError, argv: Sequence[str]) -> int:
     console = Console()
-    if "--json" in _own_arguments(argv):
-        console.document(error_document(error))
     console.always(f"error: {error.message}")
-    if error.detail:
-        for line in error.detail.splitlines()[-40:]:
-            console.always(f"  {line}")
+    lines = error.detail.splitlines()
+    if len(lines) > FIRST_LINES + LAST_LINES:
+        left_out = f"({len(lines) - FIRST_LINES - LAST_LINES} lines left out)"
+        lines[FIRST_LINES:-LAST_LINES] = [left_out]
+    for line in lines:
+        console.always(f"  {line}")
     if error.hint:
         console.always(f"  hint: {error.hint}")
+    if "--json" in _own_arguments(argv):
+        with contextlib.suppress(MccprobeError):  # standard output is what failed
+            console.document(error_document(error))
     return int(error.exit_code)
 
 
@@ -97,14 +103,22 @@ def _own_arguments(argv: Sequence[str]) -> Sequence[str]:
     return argv[: list(argv).index("--")] if "--" in argv else argv
 
 
-def _terminate(number: int, frame: FrameType | None) -> None:
-    raise KeyboardInterrupt
+def _set_up() -> None:
+    """Signals and streams as the commands rely on them, whatever the caller left us with."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is not signal.SIG_IGN:  # nohup stays nohup
+            signal.signal(number, process.on_interrupt)
+    # ignored, it would take the exit status of every child away
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code. Never lets an exception through."""
     arguments = list(sys.argv[1:] if argv is None else argv)
-    signal.signal(signal.SIGTERM, _terminate)
+    _set_up()
     debug = "--debug" in _own_arguments(arguments)
     try:
         code = root.main(args=arguments, prog_name="mccprobe", standalone_mode=False)
@@ -123,25 +137,23 @@ def main(argv: Sequence[str] | None = None) -> int:
             hint = f"see {error.ctx.command_path} --help"
         return _show(UsageError(error.format_message(), hint=hint), arguments)
     except (KeyboardInterrupt, click.Abort):
-        Console().always("interrupted")
-        return int(ExitCode.INTERRUPTED)
-    except BrokenPipeError:
-        # the reader went away; Python would complain once more when it flushes at exit
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return int(ExitCode.DONE)
+        return _show(Interrupted("interrupted"), arguments)
     except Exception as error:
-        return _bug(error, debug)
+        return _show(_bug(error, debug), arguments)
 
 
-def _bug(error: Exception, debug: bool) -> int:
+def _bug(error: Exception, debug: bool) -> MccprobeError:
     import tempfile
 
     text = traceback.format_exc()
     if debug:
-        sys.stderr.write(text)
-    with tempfile.NamedTemporaryFile("w", prefix="mccprobe-bug-", suffix=".txt", delete=False) as file:
-        file.write(f"mccprobe {__version__}\n{sys.argv}\n{text}")
-    console = Console()
-    console.always(f"error: a bug in mccprobe: {type(error).__name__}: {visible(str(error))}")
-    console.always(f"  hint: please report it and attach {file.name}; --debug shows the traceback")
-    return int(ExitCode.BUG)
+        Console().always(text)
+    message = f"a bug in mccprobe: {type(error).__name__}: {error}"
+    try:
+        with tempfile.NamedTemporaryFile(
+            "w", prefix="mccprobe-bug-", suffix=".txt", delete=False, encoding="utf-8", errors="backslashreplace"
+        ) as file:
+            file.write(f"mccprobe {__version__}\n{sys.argv}\n{text}")
+    except OSError:
+        return MccprobeError(message, detail=text, hint="please report it with these lines")
+    return MccprobeError(message, hint=f"please report it and attach {file.name}; --debug shows the traceback")

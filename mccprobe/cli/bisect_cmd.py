@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import shlex
+import signal
 import time
 from pathlib import Path
 from typing import Any
@@ -13,7 +15,7 @@ import click
 from mccprobe import __version__
 from mccprobe.bisect_run.options import BisectOptions, read_recipe, read_run_options
 from mccprobe.cli.common import cache_directory
-from mccprobe.console import Console
+from mccprobe.console import Console, json_text
 from mccprobe.errors import Interrupted, JournalUnreadable, UsageError
 
 DEFAULT_OUT = "mccprobe-out"
@@ -36,32 +38,32 @@ Examples:
 @click.command("bisect", help=HELP, context_settings={"help_option_names": ["-h", "--help"]})
 @click.argument("file", required=False)
 @click.argument("args", nargs=-1, type=click.UNPROCESSED)
-@click.option("--flag", "flags", multiple=True, metavar="NAME", help="catalogue name, NAME=VALUE, or an option as it stands")
+@click.option("--flag", "flags", multiple=True, metavar="NAME", help="catalogue name, NAME=VALUE, or as it stands")
 @click.option("--toolchain", type=click.Choice(["auto", "mcc", "sim", "clang"]), default="auto", show_default=True)
 @click.option("--compiler", metavar="PATH", help="the clang to use")
 @click.option("--mcc", metavar="PATH", help="the mcc to use")
 @click.option("--musa-path", metavar="DIR", help="the MUSA toolkit to pin")
-@click.option("--reference", metavar="ARGS", help="compile arguments of the build that is right (-l -L -Wl, -I -D are kept)")
+@click.option("--reference", metavar="ARGS", help="compile arguments of the right build (-l -L -Wl, -I -D stay)")
 @click.option("--reference-exact", is_flag=True, help="--reference replaces all arguments")
-@click.option("--oracle", metavar="CMD", help="judge programs by this command ({exe}): 0 good, 1-124 bad, 125 cannot tell")
+@click.option("--oracle", metavar="CMD", help="judge by this command ({exe}): 0 good, 1-124 bad, 125 skip")
 @click.option("--run-args", metavar="ARGS", help="arguments of the program")
 @click.option("--case", metavar="NAME|MxNxK", help="case of a kernel's own host program")
 @click.option("--seed", type=click.IntRange(0), default=1, show_default=True, help="inputs and spot checks")
 @click.option("--arch", default="", metavar="ARCH", help="device architecture to bisect, of several")
 @click.option("--count", type=click.IntRange(2), default=2, show_default=True, help="runs of each end")
-@click.option("--spot-checks", type=click.IntRange(0), default=4, show_default=True, help="extra objects tested after the search")
+@click.option("--spot-checks", type=click.IntRange(0), default=4, show_default=True, help="extra objects to test")
 @click.option("--confidence", type=click.FloatRange(0.5, 0.999999), default=0.99, show_default=True)
 @click.option("--max-runs", type=click.IntRange(1), help="budget of oracle runs")
 @click.option("--profile", is_flag=True, help="test every distinct object and list every edge")
 @click.option("--jobs", type=click.IntRange(1), help="compiles at once (default: CPUs)")
 @click.option("--timeout", type=click.FloatRange(0.1), default=60.0, show_default=True, metavar="S", help="of one run")
 @click.option("--compile-timeout", type=click.FloatRange(1), default=300.0, show_default=True, metavar="S")
-@click.option("--bad-if", multiple=True, type=click.Choice(["timeout", "crash"]), help="count these as BAD, not UNRESOLVED")
+@click.option("--bad-if", multiple=True, type=click.Choice(["timeout", "crash"]), help="BAD, not UNRESOLVED")
 @click.option("--no-fixed-addresses", is_flag=True, help="leave address randomisation on for compiles")
 @click.option("--recipe", type=click.Path(path_type=Path), help="take the options from a recipe (bisect/*.toml)")
-@click.option("--resume", type=click.Path(path_type=Path), metavar="RUN", help="go on with an interrupted run")
+@click.option("--resume", type=click.Path(path_type=Path), metavar="RUN", help="go on with this run")
 @click.option("--json", "as_json", is_flag=True, help="one JSON document (reports/bisect.schema.json)")
-@click.option("-o", "--out", type=click.Path(path_type=Path), metavar="DIR", help=f"run directory (default: {DEFAULT_OUT}/...)")
+@click.option("-o", "--out", type=click.Path(path_type=Path), metavar="DIR", help="run directory")
 @click.pass_context
 def bisect(
     ctx: click.Context, /, recipe: Path | None, resume: Path | None, as_json: bool, out: Path | None, jobs: int | None,
@@ -133,31 +135,35 @@ def _run(
     if resume is not None:
         _check_unchanged(resume, described)
         root = resume
+    elif out is not None:
+        _check_free(out)
+        root = out
     else:
-        clock = time.strftime("%Y%m%d-%H%M%S")
-        root = out if out is not None else new_run_root(Path(DEFAULT_OUT), request.source.stem, clock)
-        if out is not None and (out / "journal.jsonl").exists():
-            raise UsageError(f"{out} holds a run already", hint=f"go on with it: --resume {out}, or choose another -o")
+        root = new_run_root(Path(DEFAULT_OUT), request.source.stem, time.strftime("%Y%m%d-%H%M%S"))
     run = RunDirectory(root)
     journal = Journal(run.journal)
     run.clear_trials()
     if resume is None:
-        run.write_text("run.json", json.dumps({"schema_version": 1, "options": options.to_dict(), "request": described}, indent=2))
+        asked = {"schema_version": 1, "options": options.to_dict(), "request": described}
+        run.write_text("run.json", json_text(asked))
     executor = LocalExecutor(jobs)
     lines = TrialLines(console, simulated=request.toolchain.simulated)
     console.message(f"run directory: {root}")
     try:
         report = run_bisection(request, run, journal, executor, Progress(lines.stage, lines.trial))
-    except KeyboardInterrupt as error:
-        process.stop_all()
-        raise Interrupted("interrupted", hint=f"go on with: mccprobe bisect --resume {root}") from error
+    except (KeyboardInterrupt, Interrupted) as error:
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, signal.SIG_IGN)  # a second one must not cut the clean-up short
+        again = f"mccprobe bisect --resume {shlex.quote(str(root))}"
+        raise Interrupted("interrupted", hint=f"go on with: {again}") from error
     finally:
+        process.stop_all()  # compiles that were started ahead of need
         executor.shutdown(cancel=True)
         run.clear_trials()
         journal.close()
         process.allow_starts()
     document = report.to_dict(__version__)
-    run.write_text("result.json", json.dumps(document, indent=2, ensure_ascii=False) + "\n")
+    run.write_text("result.json", json_text(document))
     text = render_text(report)
     run.write_text("report.txt", text)
     if as_json:
@@ -169,10 +175,27 @@ def _run(
     return int(report.exit_code)
 
 
+def _check_free(out: Path) -> None:
+    """A run gets a folder of its own: what lies in it would be mixed with the user's files."""
+    if (out / "journal.jsonl").exists():
+        raise UsageError(
+            f"{out} holds a run already", hint=f"go on with it: --resume {shlex.quote(str(out))}, or choose another -o"
+        )
+    from mccprobe.compilation.store import disk_errors
+
+    with disk_errors(out):
+        if out.is_dir() and any(out.iterdir()):
+            raise UsageError(f"{out} is not empty", hint="-o takes a folder that is new or empty")
+
+
 def _check_unchanged(root: Path, described: dict[str, Any]) -> None:
     from mccprobe.bisect_run.request import changed_keys
 
-    old = _run_document(root).get("request", {})
+    if not (root / "journal.jsonl").is_file():
+        raise JournalUnreadable(f"{root} holds no journal.jsonl", hint="nothing is left to go on with; start a new run")
+    old = _run_document(root).get("request")
+    if not isinstance(old, dict):
+        raise JournalUnreadable(f"{root / 'run.json'}: holds no request of a bisection", hint="start a new run")
     changed = changed_keys(old, described)
     if changed:
         raise JournalUnreadable(

@@ -28,7 +28,8 @@ def toolchains(console: Console, mcc: str | None, musa_path: str | None, as_json
 
     entries = inventory(MccPaths(mcc, musa_path), cache_directory())
     if as_json:
-        console.document({"schema_version": 1, "tool_version": __version__, "toolchains": [e.to_dict() for e in entries]})
+        listed = [entry.to_dict() for entry in entries]
+        console.document({"schema_version": 1, "tool_version": __version__, "toolchains": listed})
         return 0
     lines = []
     for entry in entries:

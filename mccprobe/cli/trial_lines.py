@@ -19,6 +19,5 @@ class TrialLines:
     def trial(self, trial: Trial) -> None:
         ran = "" if trial.ran else " (known object)"
         verdict = trial.outcome.verdict.value
-        self.console.progress(
-            f"{self.mark}trial {trial.ordinal}: {trial.purpose}, limit {trial.limit}: {verdict}{ran} {trial.outcome.reason}".rstrip()
-        )
+        what = f"{self.mark}trial {trial.ordinal}: {trial.purpose}, limit {trial.limit}"
+        self.console.progress(f"{what}: {verdict}{ran} {trial.outcome.reason}".rstrip())

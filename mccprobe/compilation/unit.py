@@ -148,7 +148,8 @@ class RecordedSource:
         for index, future in enumerate(front_ends):
             outcome = future.result()
             if outcome.object is None:
-                self.notes.append(f"the front end alone gives nothing ({outcome.reason}); every trial compiles the source")
+                why = f"the front end alone gives nothing ({outcome.reason})"
+                self.notes.append(f"{why}; every trial compiles the source")
                 return False
             path = self.folder / f"{index}.bc"
             shutil.copyfile(self.ledger.run.object_path(outcome.object), path)

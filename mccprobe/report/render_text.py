@@ -82,7 +82,8 @@ def _facts(report: BisectReport) -> list[str]:
         lines.append(f"  bad side    {report.bad_output or '-'}   object {_hash(report.bad_object)}")
     if report.failure_rate is not None:
         low, estimate, high = report.failure_rate
-        lines.append(f"  flaky       a bad object fails {estimate:.0%} of its runs (95 % interval {low:.0%} to {high:.0%})")
+        interval = f"95 % interval {low:.0%} to {high:.0%}"
+        lines.append(f"  flaky       a bad object fails {estimate:.0%} of its runs ({interval})")
     if len(report.edges) > 1 or (report.edges and report.culprit is None):
         lines.append("  edges")
         for edge in report.edges:
@@ -110,9 +111,8 @@ def _table(cells: tuple[TableCell, ...], simulated: bool) -> list[str]:
     lines = ["", "  flag  pass  verdict     object        how"]
     for cell in cells:
         error = f"; max_err {cell.max_err:.6g}" if cell.max_err is not None else ""
-        lines.append(
-            f"  {cell.flag:<4}  {cell.pass_state:<4}  {cell.verdict or '-':<10}  {_hash(cell.object):<12}  {cell.how}{error}{mark}"
-        )
+        left = f"  {cell.flag:<4}  {cell.pass_state:<4}  {cell.verdict or '-':<10}  {_hash(cell.object):<12}"
+        lines.append(f"{left}  {cell.how}{error}{mark}")
     return lines
 
 
@@ -120,9 +120,9 @@ def _explanation(report: BisectReport) -> list[str]:
     if report.status is Status.WRONG_AT_ZERO:
         return [
             "",
-            "  No pass execution can be blamed: with every pass that can be skipped left out the result is wrong already.",
-            "  The fault lies in the front end, in a required pass, in register allocation or emission, in another source,",
-            "  or in the program itself. Next: compare flags (mccprobe why), or another compiler release.",
+            "  No pass execution can be blamed: with every pass left out that can be, the result is wrong already. The",
+            "  fault lies in the front end, in a required pass, in register allocation or emission, in another source or",
+            "  in the program itself. Next: other flags one by one, or another compiler release.",
         ]
     if report.status is Status.NO_DIFFERENCE:
         return ["", "  Only FILE is built with the flags: if the fault is in another source, name that one as FILE."]

@@ -61,7 +61,7 @@ class ClangDriver:
         env = self.environment(scratch)
         command = (*self.driver, *args)
         result = run(RunSpec([*self.driver, "-###", *args], env=env, timeout_s=locate.QUERY_TIMEOUT_S))
-        jobs = parse_jobs(result.stderr_text)
+        jobs = parse_jobs(os.fsdecode(result.stderr))  # file names need not be UTF-8
         if not result.ok:
             raise SourceDoesNotCompile(
                 f"{self.driver[0]} refuses the command line: {result.describe()}",

@@ -13,6 +13,7 @@ protects the next character (clang/lib/Driver/Job.cpp, Command::printArg).
 from __future__ import annotations
 
 import hashlib
+import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -148,7 +149,7 @@ def with_stable_cuid(jobs: Iterable[Job], seed: str) -> tuple[Job, ...]:
     The driver draws a random `-cuid=` for each call (clang/lib/Driver/Driver.cpp, CUIDKind::Random). With
     it, no compile of a resumed run would be known again. It must only be the same for host and device.
     """
-    fixed = "-cuid=" + hashlib.sha256(seed.encode()).hexdigest()[:16]
+    fixed = "-cuid=" + hashlib.sha256(os.fsencode(seed)).hexdigest()[:16]
 
     def edited(job: Job) -> Job:
         if not any(argument.startswith("-cuid=") for argument in job.argv):

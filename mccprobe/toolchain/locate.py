@@ -62,7 +62,8 @@ def identify(driver: Sequence[str]) -> Identity:
     found = _CLANG_VERSION.search(text)
     own = _OWN_VERSION.search(text)
     stat = resolved.stat()
-    digest = hashlib.sha256(f"{resolved}\0{text}\0{stat.st_size}\0{stat.st_mtime_ns}".encode()).hexdigest()
+    about = os.fsencode(f"{resolved}\0{text}\0{stat.st_size}\0{stat.st_mtime_ns}")
+    digest = hashlib.sha256(about).hexdigest()
     return Identity(
         path=path,
         resolved=resolved,

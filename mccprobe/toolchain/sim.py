@@ -53,5 +53,6 @@ def sim_toolchain(cache: Path) -> SimToolchain:
     try:
         sdk = sim_sdk(cache)
     except SimBuildError as error:
-        raise ToolchainError(f"the stand-in SDK cannot be built: {error}", detail=error.stderr, hint=error.hint) from error
+        text = f"the stand-in SDK cannot be built: {error}"
+        raise ToolchainError(text, detail=error.stderr, hint=error.hint) from error
     return SimToolchain(sdk.mcc, sdk)
