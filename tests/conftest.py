@@ -303,12 +303,12 @@ def _nothing_left_behind(
     monkeypatch.chdir(cwd)
     monkeypatch.setenv("TMPDIR", str(temporary))
     monkeypatch.setattr(tempfile, "tempdir", None)
-    monkeypatch.setenv(CLEAN_TAG, place.name)
-    before = _processes_of(place.name, place)
+    monkeypatch.setenv(CLEAN_TAG, str(place))
+    before = _processes_of(str(place), place)
     yield
     deadline = time.monotonic() + CHILD_GRACE_S
     while True:
-        left = {pid: line for pid, line in _processes_of(place.name, place).items() if pid not in before}
+        left = {pid: line for pid, line in _processes_of(str(place), place).items() if pid not in before}
         if not left or time.monotonic() > deadline:
             break
         time.sleep(0.02)

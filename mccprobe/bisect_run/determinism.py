@@ -3,8 +3,8 @@
 The check runs one command line several times with address-space randomisation as the machine
 has it, most of them with another memory layout from the C library (a low mmap threshold), which
 only moves allocations. Measured on case 14 with clang 14: plain repeats show the second object in
-2 to 30 % of the compiles, depending on the environment; replayed from bitcode in none of 40; with
-thresholds of 1,024 to 8,192 bytes in 25 to 37 %.
+0 to 30 % of the compiles, depending on the environment; with a threshold of 4,096 bytes in 60 %, with
+1,024, 12,000 and 32,768 in 20 to 28 %, each of 40.
 
 The search itself runs with fixed addresses where the machine permits. That makes such a compiler
 repeatable, but it is one fixed draw: it can also hide the fault.
@@ -21,13 +21,14 @@ from mccprobe.compilation.job import CompileJob
 from mccprobe.compilation.unit import Unit
 
 LAYOUT_VARIABLE = "MALLOC_MMAP_THRESHOLD_"  # glibc: mallopt(3), M_MMAP_THRESHOLD; ignored elsewhere
-LAYOUTS_BYTES = (1024, None, 4096, 8192, 3000)
+LAYOUTS_BYTES = (4096, 12000, None, 1024, 32768)
 # A compile with up to so many pass executions (some 0.1 s) is repeated MOST_COMPILES times, a longer one
 # LEAST_COMPILES. By executions and not by seconds, so that a busy machine checks no less.
 CHEAP_EXECUTIONS = 1000
 MOST_COMPILES = 24
 LEAST_COMPILES = 2
 CHEAP_SIDE_COMPILES = 6
+_LISTED = 4  # objects that are spelt out
 
 
 @dataclass(frozen=True)
@@ -49,7 +50,9 @@ class Determinism:
     def describe(self) -> str:
         where = "one command line" if self.limit is None else f"one command line with -opt-bisect-limit={self.limit}"
         total = sum(count for _, count in self.objects) + self.failed
-        counts = ", ".join(f"{digest[:12]} {count} times" for digest, count in self.objects)
+        counts = ", ".join(f"{digest[:12]} {count} times" for digest, count in self.objects[:_LISTED])
+        if len(self.objects) > _LISTED:
+            counts += f" and {len(self.objects) - _LISTED} more"
         failed = f", no object {self.failed} times" if self.failed else ""
         return f"{total} compiles of {where} gave {len(self.objects)} objects: {counts}{failed}"
 
@@ -83,6 +86,16 @@ def repeat_command(unit: Unit, *, executions: int) -> RepeatedCompiles:
     # an offload compile repeats the very job; a plain one goes through the driver, which is another process
     known = [unit.samples[source.active], unit.base[source.active]] if source.offload and unit.samples else []
     return RepeatedCompiles(unit, None, MOST_COMPILES if executions <= CHEAP_EXECUTIONS else LEAST_COMPILES, known)
+
+
+def repeatable_with_fixed_addresses(unit: Unit, limits: Sequence[int]) -> bool:
+    """True when fixing addresses makes the compiler repeat itself: only then does a search of it mean anything."""
+    for limit in limits:
+        first = unit.ledger.submit(unit.job(limit))
+        again = unit.ledger.submit(unit.job(limit, ordinal=1))
+        if first.result().object != again.result().object:
+            return False
+    return True
 
 
 def repeat_side(unit: Unit, limit: int, judged: str, *, executions: int) -> RepeatedCompiles:

@@ -8,7 +8,13 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from mccprobe.bisect_run.confirm import Judgement, identify, invalid_before, judge_edge
-from mccprobe.bisect_run.determinism import Determinism, RepeatedCompiles, repeat_command, repeat_side
+from mccprobe.bisect_run.determinism import (
+    Determinism,
+    RepeatedCompiles,
+    repeat_command,
+    repeat_side,
+    repeatable_with_fixed_addresses,
+)
 from mccprobe.bisect_run.reference import Reference, reference_with
 from mccprobe.bisect_run.reproduce import reproduce_commands
 from mccprobe.bisect_run.request import BisectRequest
@@ -200,15 +206,20 @@ def _report(
                 verify_reference=lambda: reference is not None and bool(_reference_invalid(reference)),
             )  # fmt: skip
     status = judgement.status if judgement else _STATUS.get(result.status, Status.UNDECIDED)
+    keep = judgement is not None
     if unstable:
         status = Status.NON_DETERMINISTIC
         state.warnings += [f"the compiler is non-deterministic: {finding.describe()}" for finding in unstable]
-        state.warnings.append(
-            "the search ran with fixed addresses, which is one fixed draw of the compiler's choices"
-            if unit.recorded.prefix
-            else "addresses could not be fixed here, so no pass is named"
-        )
-    keep = judgement is not None and (not unstable or bool(unit.recorded.prefix))
+        fixed = bool(unit.recorded.prefix)
+        limits = [limit for limit in (result.good, result.bad) if limit is not None]
+        keep = keep and fixed and repeatable_with_fixed_addresses(unit, limits)
+        if keep:
+            told = "the search ran with fixed addresses, which is one fixed draw of the compiler's choices"
+        elif fixed:
+            told = "fixed addresses do not make it repeatable or give no edge, so no pass is named"
+        else:
+            told = "addresses could not be fixed here, so no pass is named"
+        state.warnings.append(told)
     confidence = result.confidence if edge else None
     notes = [*state.notes, *unit.recorded.notes, *result.notes, *(judgement.notes if judgement else [])]
     good, bad = _ends(axis, result)

@@ -22,7 +22,7 @@ from mccprobe.compilation.ledger import Ledger
 from mccprobe.errors import SourceDoesNotCompile, ToolchainError
 from mccprobe.process import RunSpec, run
 from mccprobe.toolchain.base import Recording, Toolchain
-from mccprobe.toolchain.jobs import Job, JobKind, back_end_argv, emits_object, front_end_argv
+from mccprobe.toolchain.jobs import Job, JobKind, back_end_argv, emits_object, front_end_argv, replace_mllvm
 
 UNLIMITED = -1
 # What the host half is compiled with in place of a device image: found again by its content.
@@ -194,15 +194,20 @@ class Unit:
         self, limit: int | None = None, *, index: int | None = None, options: Sequence[str] = (), ordinal: int = 0,
         fixed: bool = True, emit: str = "-emit-obj", from_source: bool = False, label: str = "",
     ) -> CompileJob:  # fmt: skip
-        """The compile at one limit (None: no limit option). fixed: with address randomisation off."""
+        """The compile at one limit (None: no limit option).
+
+        options: further LLVM options, in place of those that are there. fixed: address randomisation off.
+        """
         source = self.recorded
         which = source.active if index is None else index
-        extra = [*self.options, *options, *(() if limit is None else (f"-opt-bisect-limit={limit}",))]
+        extra = [*self.options, *(() if limit is None else (f"-opt-bisect-limit={limit}",))]
         bitcode = source.from_bitcode and not from_source
         argv = back_end_argv(
             source.jobs[which], str(source.bitcode[which]) if bitcode else "", OUTPUT,
             language="ir" if bitcode else "", options=extra, emit=emit,
         )  # fmt: skip
+        if options:
+            argv = replace_mllvm(argv, options)
         return replace(
             source.template(), argv=(*(source.prefix if fixed else ()), *argv), limit=limit, ordinal=ordinal,
             around=limit if limit is not None and limit > 0 else 0, label=label or f"{self.tag} limit {limit}",

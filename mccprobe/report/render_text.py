@@ -121,8 +121,8 @@ def _explanation(report: BisectReport) -> list[str]:
         return [
             "",
             "  No pass execution can be blamed: with every pass left out that can be, the result is wrong already. The",
-            "  fault lies in the front end, in a required pass, in register allocation or emission, in another source or",
-            "  in the program itself. Next: other flags one by one, or another compiler release.",
+            "  fault lies in the front end, in a required pass, in register allocation or emission, in another source",
+            "  or in the program itself. Next: other flags one by one, or another compiler release.",
         ]
     if report.status is Status.NO_DIFFERENCE:
         return ["", "  Only FILE is built with the flags: if the fault is in another source, name that one as FILE."]

@@ -201,6 +201,20 @@ def with_mllvm(argv: Sequence[str], options: Iterable[str]) -> tuple[str, ...]:
     return (*argv[:at], *added, *argv[at:])
 
 
+def replace_mllvm(argv: Sequence[str], options: Sequence[str]) -> tuple[str, ...]:
+    """Add LLVM options; one that is there already loses its value to them: a trial asks for this very setting."""
+    wanted = {option_key(option) for option in options}
+    kept: list[str] = []
+    index = 0
+    while index < len(argv):
+        width = 2 if argv[index] == "-mllvm" and index + 1 < len(argv) else 1
+        group = argv[index : index + width]
+        if not any(option_key(option) in wanted for option in mllvm_options(group)):
+            kept += group
+        index += width
+    return with_mllvm(kept, options)
+
+
 def _input_index(argv: Sequence[str]) -> int:
     """Index of the `-x LANGUAGE FILE` that ends a cc1 argv."""
     for index in range(len(argv) - 1, 0, -1):

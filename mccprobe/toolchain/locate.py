@@ -73,14 +73,6 @@ def identify(driver: Sequence[str]) -> Identity:
     )
 
 
-def find_llvm_tool(identity: Identity, name: str) -> Path | None:
-    """An LLVM tool of the compiler's own version: beside it, else `NAME-<major>` in PATH."""
-    beside = identity.resolved.parent / name
-    if beside.is_file() and os.access(beside, os.X_OK):
-        return beside
-    return which(f"{name}-{identity.clang_major}") if identity.clang_major else None
-
-
 @functools.cache
 def fixed_addresses_prefix() -> tuple[str, ...]:
     """`setarch -R` where it works here (it may be forbidden in a container), else nothing.
