@@ -44,11 +44,12 @@ class MccprobeError(Exception):
 
     exit_code: ExitCode = ExitCode.BUG
     code: str = "error"
+    usual_hint: str = ""  # where the place that raises it knows nothing better
 
     def __init__(self, message: str, *, hint: str = "", detail: str = "") -> None:
         super().__init__(message)
         self.message = message
-        self.hint = hint
+        self.hint = hint or self.usual_hint
         self.detail = detail
 
     def __str__(self) -> str:
@@ -60,6 +61,7 @@ class UsageError(MccprobeError):
 
     exit_code = ExitCode.USAGE
     code = "usage"
+    usual_hint = "mccprobe COMMAND --help shows the options"
 
 
 class UnknownFlag(UsageError):
@@ -99,6 +101,7 @@ class ToolchainError(MccprobeError):
 
     exit_code = ExitCode.TOOLCHAIN
     code = "toolchain"
+    usual_hint = "mccprobe toolchains lists what is here and what each can do"
 
 
 class CompilerNotFound(ToolchainError):
@@ -124,6 +127,7 @@ class InputError(MccprobeError):
 
     exit_code = ExitCode.INPUT
     code = "input"
+    usual_hint = "check the file and its name"
 
 
 class SourceDoesNotCompile(InputError):
@@ -136,12 +140,14 @@ class BadDataFile(InputError):
     """Raised when a TOML/JSON file does not follow its schema; the key path is in the message."""
 
     code = "bad-data-file"
+    usual_hint = "the formats are described by the schemas in reports/"
 
 
 class JournalUnreadable(InputError):
     """Raised when a run directory to resume has no readable journal."""
 
     code = "journal-unreadable"
+    usual_hint = "start a new run"
 
 
 class RunDirectoryUnusable(InputError):
@@ -169,6 +175,7 @@ class Interrupted(MccprobeError):
 
     exit_code = ExitCode.INTERRUPTED
     code = "interrupted"
+    usual_hint = "a run that had begun goes on with --resume"
 
 
 @dataclass(frozen=True)

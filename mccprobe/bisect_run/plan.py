@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import tempfile
 from collections.abc import Sequence
@@ -10,7 +11,7 @@ from pathlib import Path
 
 from mccprobe.bisect_run.options import BisectOptions
 from mccprobe.bisect_run.request import BisectRequest, OracleChoice
-from mccprobe.errors import InputError, ToolchainError, UnknownFlag, UsageError
+from mccprobe.errors import InputError, SourceDoesNotCompile, ToolchainError, UnknownFlag, UsageError
 from mccprobe.flags.catalogue import Catalogue, ResolvedFlag, load_catalogue
 from mccprobe.kernel.spec import KernelSpec, is_shipped, load_kernel, shipped_kernel
 from mccprobe.search.procedure import Settings
@@ -60,7 +61,7 @@ def make_plan(options: BisectOptions, cache: Path) -> Plan:
     )  # fmt: skip
     toolchain = choice.toolchain
     told = [choice.told] if choice.told else []
-    toolchain.identify()
+    _require_driver(toolchain)
     if kernel is not None:
         arguments = _kernel_arguments(kernel, arguments, toolchain)
     flags = [_probed(load_catalogue(), name, toolchain) for name in options.flags]
@@ -125,6 +126,18 @@ def _without_response_files(args: Sequence[str], depth: int = 0) -> list[str]:
             raise InputError(f"{path}: {error.strerror or error}") from error
         expanded += _without_response_files(split_response_text(text), depth + 1)
     return expanded
+
+
+def _require_driver(toolchain: Toolchain) -> None:
+    """Ask a compiler for its jobs before anything is written. Raises ToolchainError."""
+    toolchain.identify()
+    if toolchain.name != "clang":
+        return
+    with tempfile.TemporaryDirectory(prefix="mccprobe-probe-") as folder:
+        try:
+            toolchain.record(["-x", "c", "-c", os.devnull, "-o", os.devnull], Path(folder))
+        except SourceDoesNotCompile as error:
+            raise ToolchainError(error.message, detail=error.detail, hint="is this a clang-style driver?") from error
 
 
 def _source_and_kernel(options: BisectOptions, arguments: Arguments) -> tuple[Path, KernelSpec | None]:
@@ -256,7 +269,10 @@ def _oracle(options: BisectOptions, kernel: KernelSpec | None) -> OracleChoice:
         return replace(base, kind="kernel", case=options.case or kernel.default_case)
     if options.case is not None:
         raise UsageError("--case goes with a kernel that has a kernel.toml")
-    return replace(base, run_args=tuple(shlex.split(options.run_args)) if options.run_args else ())
+    try:
+        return replace(base, run_args=tuple(shlex.split(options.run_args or "")))
+    except ValueError as error:
+        raise UsageError(f"--run-args cannot be split: {error}: {options.run_args}") from error
 
 
 def _promises(flags: Sequence[ResolvedFlag]) -> tuple[str, ...]:

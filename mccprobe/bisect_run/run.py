@@ -85,9 +85,7 @@ def run_bisection(
     progress.stage("compiling the bad build and the reference")
     rest_args = request.reference_args if request.reference_args is not None else request.bad_args
     unit = bad_unit(request, state.ledger, prefix)
-    # the bisected compile first: what is wrong with it is the user's first question
     with state.phase("prepare"):
-        unit.start()
         rest = Rest(request.toolchain, state.ledger, request.inputs, rest_args, timeout_s=request.compile_timeout_s)
         unit.prepare()
         reference, oracle = reference_with(request, unit, rest, journal)
@@ -222,6 +220,8 @@ def _report(
         state.warnings.append(told)
     confidence = result.confidence if edge else None
     notes = [*state.notes, *unit.recorded.notes, *result.notes, *(judgement.notes if judgement else [])]
+    if result.status is SearchStatus.NO_DIFFERENCE and request.oracle.kind == "command":
+        notes.append("the check called every build GOOD: make sure that it can fail; `cmd || echo FAIL` always exits 0")
     good, bad = _ends(axis, result)
     return BisectReport(
         status=status,

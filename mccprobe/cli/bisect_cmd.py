@@ -6,6 +6,7 @@ import dataclasses
 import json
 import shlex
 import signal
+import tempfile
 import time
 from pathlib import Path
 from typing import Any
@@ -122,10 +123,11 @@ def _run(
     from mccprobe.cli.trial_lines import TrialLines
     from mccprobe.compilation.executor import LocalExecutor
     from mccprobe.compilation.journal import Journal
-    from mccprobe.compilation.store import RunDirectory, new_run_root
+    from mccprobe.compilation.store import RunDirectory, disk_errors, new_run_root
     from mccprobe.report.render_text import render_text
 
-    plan = make_plan(options, cache_directory())
+    with disk_errors(Path(tempfile.gettempdir()), only_full=True):
+        plan = make_plan(options, cache_directory())
     request = plan.request
     for sentence in plan.told:
         console.always(sentence)
@@ -150,7 +152,8 @@ def _run(
     lines = TrialLines(console, simulated=request.toolchain.simulated)
     console.message(f"run directory: {root}")
     try:
-        report = run_bisection(request, run, journal, executor, Progress(lines.stage, lines.trial))
+        with disk_errors(root, only_full=True):
+            report = run_bisection(request, run, journal, executor, Progress(lines.stage, lines.trial))
     except (KeyboardInterrupt, Interrupted) as error:
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, signal.SIG_IGN)  # a second one must not cut the clean-up short
@@ -177,13 +180,14 @@ def _run(
 
 def _check_free(out: Path) -> None:
     """A run gets a folder of its own: what lies in it would be mixed with the user's files."""
-    if (out / "journal.jsonl").exists():
-        raise UsageError(
-            f"{out} holds a run already", hint=f"go on with it: --resume {shlex.quote(str(out))}, or choose another -o"
-        )
     from mccprobe.compilation.store import disk_errors
 
     with disk_errors(out):
+        if (out / "journal.jsonl").exists():
+            raise UsageError(
+                f"{out} holds a run already",
+                hint=f"go on with it: --resume {shlex.quote(str(out))}, or choose another -o",
+            )
         if out.is_dir() and any(out.iterdir()):
             raise UsageError(f"{out} is not empty", hint="-o takes a folder that is new or empty")
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from mccprobe.compilation.opt_bisect import LogReader, LogSummary
-from mccprobe.compilation.store import disk_errors, keep_object
+from mccprobe.compilation.store import disk_errors, keep_object, require_room
 from mccprobe.process import RunSpec, run
 
 OUTPUT = "\0output"  # stands in an argv for the trial's own output file
@@ -77,6 +77,7 @@ def compile_once(job: CompileJob) -> CompileOutcome:
         log, rest = reader.finish()
         diagnostics = (result.stderr + rest).decode("utf-8", "replace").strip()
         if not result.ok:
+            require_room(job.trials, diagnostics.encode())
             return CompileOutcome(None, f"compile: {result.describe()}", result.seconds, log, diagnostics)
         if not output.is_file() or output.stat().st_size == 0:
             return CompileOutcome(

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from mccprobe.compilation.job import SCRATCH
 from mccprobe.compilation.ledger import Ledger
-from mccprobe.compilation.store import RunDirectory
+from mccprobe.compilation.store import RunDirectory, require_room
 from mccprobe.compilation.unit import PLACEHOLDER_IMAGE, Unit
 from mccprobe.errors import SourceDoesNotCompile, ToolchainError
 from mccprobe.process import RunSpec, run
@@ -38,6 +38,7 @@ def _compile_rest(
         argv = [*toolchain.driver, *args, "-c", name, "-o", str(output)]
         result = run(RunSpec(argv, env=toolchain.environment(scratch), timeout_s=timeout_s))
         if not result.ok:
+            require_room(scratch, result.stderr)
             raise SourceDoesNotCompile(
                 f"{name} does not compile ({result.describe()})", detail=result.stderr_text.strip(),
                 hint="the same command without mccprobe must work first: " + " ".join(argv),
@@ -135,6 +136,7 @@ class Program:
         env = {name: value.replace(SCRATCH, str(scratch)) for name, value in self.unit.recorded.env.items()}
         result = run(RunSpec(job.argv, env=env, timeout_s=self.timeout_s))
         if not result.ok or not output.is_file():
+            require_room(scratch, result.stderr)
             detail = result.stderr_text.strip().splitlines()
             return LinkFailure(f"link: {result.describe()}" + (f": {detail[-1]}" if detail else ""))
         return output

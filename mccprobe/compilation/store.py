@@ -18,6 +18,7 @@ import errno
 import hashlib
 import itertools
 import os
+import re
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -37,17 +38,30 @@ def file_digest(path: Path) -> str:
     return digest.hexdigest()
 
 
+_FULL = {errno.ENOSPC: "the disk is full", errno.EDQUOT: "the disk quota is used up"}
+_NO_ROOM = re.compile(rb"No space left on device|Disk quota exceeded")
+
+
 @contextlib.contextmanager
-def disk_errors(what: Path) -> Iterator[None]:
-    """Turn what the file system says into one clear error."""
+def disk_errors(what: Path, *, only_full: bool = False) -> Iterator[None]:
+    """Turn what the file system says into one clear error. only_full: nothing but a disk without room."""
     try:
         yield
     except OSError as error:
-        told = {errno.ENOSPC: "the disk is full", errno.EDQUOT: "the disk quota is used up"}
-        text = told.get(error.errno or 0, error.strerror or str(error))
+        if only_full and error.errno not in _FULL:
+            raise
+        text = _FULL.get(error.errno or 0, error.strerror or str(error))
         raise RunDirectoryUnusable(
             f"{what}: cannot be written: {text}", hint="free space or choose another place with -o DIR"
         ) from error
+
+
+def require_room(what: Path, complaint: bytes) -> None:
+    """Raise RunDirectoryUnusable if a tool failed for want of room: that says nothing about its input."""
+    if _NO_ROOM.search(complaint):
+        raise RunDirectoryUnusable(
+            f"{what}: cannot be written: the disk is full", hint="free space or choose another place with -o DIR"
+        )
 
 
 class RunDirectory:
