@@ -137,7 +137,7 @@ def _judge_codegen(
 ) -> None:  # fmt: skip
     options = info.neutralisers if info else ()
     # the two compiles that are nearly always needed go side by side
-    for job in (_verify_job(unit, bad - 1), *(_neutralised_job(unit, option) for option in options[:1])):
+    for job in (verify_job(unit, bad - 1), *(_neutralised_job(unit, option) for option in options[:1])):
         unit.ledger.submit(job)
     invalid = invalid_before(unit, bad - 1)
     if invalid and not verify_reference():
@@ -174,13 +174,14 @@ def _neutralised_job(unit: Unit, option: str) -> CompileJob:
     return unit.job(UNLIMITED, options=[option], label=f"{unit.tag} with {option}")
 
 
-def _verify_job(unit: Unit, limit: int) -> CompileJob:
+def verify_job(unit: Unit, limit: int) -> CompileJob:
+    """The compile at one limit with the machine verifier on."""
     return unit.job(limit, options=[_VERIFY], label=f"{unit.tag} verified at {limit}")
 
 
 def invalid_before(unit: Unit, limit: int) -> str:
     """The first complaint of the machine verifier at a limit, "" if there is none."""
-    outcome = unit.ledger.compile(_verify_job(unit, limit))
+    outcome = unit.ledger.compile(verify_job(unit, limit))
     return verifier_complaint(outcome.diagnostics) if outcome.object is None else ""
 
 

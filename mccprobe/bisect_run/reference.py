@@ -8,7 +8,7 @@ from pathlib import Path
 from mccprobe.bisect_run.request import BisectRequest
 from mccprobe.bisect_run.target import Judge
 from mccprobe.compilation.journal import Journal
-from mccprobe.compilation.program import LinkFailure, Program, Rest
+from mccprobe.compilation.program import Linker, LinkFailure, Program
 from mccprobe.compilation.unit import RecordedSource, Unit
 from mccprobe.errors import OracleUnusable, SourceDoesNotCompile
 from mccprobe.oracle.checks import CommandOracle, Expected, KernelOracle, Oracle, ReferenceOracle, observe
@@ -96,28 +96,32 @@ def require_good(reference: Reference) -> Outcome:
     return outcomes[0]
 
 
-def reference_with(
-    request: BisectRequest, bad: Unit, rest: Rest, journal: Journal
-) -> tuple[Reference | None, Oracle]:
-    """Build the reference (if there is one) and the oracle; prove that the reference passes it.
+def reference_unit(request: BisectRequest, bad: Unit) -> Unit | None:
+    """The reference build's unit, not yet compiled; None without a reference.
 
-    A reference that differs in LLVM options alone is a variant of the very source that `bad` is of.
+    One that differs in LLVM options alone is a variant of the very source that `bad` is of.
     """
     if request.reference_args is None:
-        return None, make_oracle(request, None)
+        return None
     if request.shares_source:
-        unit = Unit(bad.recorded, "reference")
+        return Unit(bad.recorded, "reference")
+    recorded = RecordedSource(
+        request.toolchain, bad.ledger, request.source, request.reference_args,
+        name="reference", timeout_s=request.compile_timeout_s, prefix=bad.recorded.prefix,
+    )  # fmt: skip
+    return Unit(recorded, "reference")
+
+
+def judged_reference(
+    request: BisectRequest, bad: Unit, unit: Unit, linker: Linker, journal: Journal
+) -> tuple[Reference, Oracle]:
+    """Build the reference and the oracle; prove that the reference passes it."""
+    if unit.recorded is bad.recorded:
         unit.prepare_from(bad)
     else:
-        recorded = RecordedSource(
-            request.toolchain, bad.ledger, request.source, request.reference_args,
-            name="reference", timeout_s=request.compile_timeout_s, prefix=bad.recorded.prefix,
-        )  # fmt: skip
-        recorded.active = bad.recorded.active
-        unit = Unit(recorded, "reference")
+        unit.recorded.active = bad.recorded.active
         unit.prepare_direct()
-    args = (*request.reference_args, *request.reference_link_args)
-    program = Program(unit, rest.inputs(), args, timeout_s=request.compile_timeout_s)
+    program = Program(unit, linker)
     path = linked_reference(unit, program)
     expected = expected_output(request, path, unit) if request.oracle.kind == "reference" else None
     oracle = make_oracle(request, expected)

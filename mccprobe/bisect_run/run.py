@@ -7,24 +7,25 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from mccprobe.bisect_run.confirm import Judgement, identify, invalid_before, judge_edge
+from mccprobe.bisect_run.confirm import Judgement, identify, invalid_before, judge_edge, verify_job
 from mccprobe.bisect_run.determinism import (
     Determinism,
     RepeatedCompiles,
     repeat_command,
     repeat_side,
     repeatable_with_fixed_addresses,
+    repeated_job,
 )
-from mccprobe.bisect_run.reference import Reference, reference_with
+from mccprobe.bisect_run.reference import Reference, judged_reference, make_oracle, reference_unit
 from mccprobe.bisect_run.reproduce import reproduce_commands
 from mccprobe.bisect_run.request import BisectRequest
 from mccprobe.bisect_run.table import truth_table
 from mccprobe.bisect_run.target import Judge, PassAxis
 from mccprobe.compilation.codegen_only import CodegenOnly
-from mccprobe.compilation.executor import Executor
+from mccprobe.compilation.executor import Executor, Urgency
 from mccprobe.compilation.journal import Journal
 from mccprobe.compilation.ledger import Ledger
-from mccprobe.compilation.program import Program, Rest
+from mccprobe.compilation.program import Linker, Program, Rest
 from mccprobe.compilation.store import RunDirectory
 from mccprobe.compilation.unit import UNLIMITED, RecordedSource, Unit
 from mccprobe.errors import BudgetSpent, OracleUnusable, ToolchainError
@@ -34,7 +35,7 @@ from mccprobe.passes.table import PassTable, load_pass_table
 from mccprobe.report.record import BisectReport, Culprit, EdgeRecord, Status
 from mccprobe.search.procedure import SearchResult, bisect
 from mccprobe.search.procedure import Status as SearchStatus
-from mccprobe.search.trial import Trial
+from mccprobe.search.trial import Purpose, Trial
 from mccprobe.toolchain.locate import fixed_addresses_prefix
 
 
@@ -86,16 +87,20 @@ def run_bisection(
     rest_args = request.reference_args if request.reference_args is not None else request.bad_args
     unit = bad_unit(request, state.ledger, prefix)
     with state.phase("prepare"):
+        unit.begin()
         rest = Rest(request.toolchain, state.ledger, request.inputs, rest_args, timeout_s=request.compile_timeout_s)
-        unit.prepare()
-        reference, oracle = reference_with(request, unit, rest, journal)
-        program = Program(
-            unit, rest.inputs(), (*unit.recorded.args, *request.link_args), timeout_s=request.compile_timeout_s
-        )
-        judge = Judge(program, oracle, journal)
+        other = reference_unit(request, unit)
+        linker, other_linker = _linkers(request, unit, other, rest)
+        unit.finish([other] if other is not None and other.recorded is unit.recorded else [])
+        short = CodegenOnly(unit) if unit.recorded.from_bitcode else None
+        reference: Reference | None = None
+        if other is None:
+            oracle = make_oracle(request, None)
+        else:
+            reference, oracle = judged_reference(request, unit, other, other_linker, journal)
+        judge = Judge(Program(unit, linker), oracle, journal)
     if len(unit.recorded.jobs) > 1:
         choose_architecture(state, unit, judge)
-    short = CodegenOnly(unit) if unit.recorded.from_bitcode else None
     first = state.ledger.compile(unit.job(UNLIMITED))
     if first.object is None:
         raise ToolchainError(
@@ -111,14 +116,14 @@ def run_bisection(
     if first.object != unit.base[unit.recorded.active]:
         state.warnings.append("with -opt-bisect-limit=-1 the object differs from the plain build's object")
     known = {}
-    if reference is not None and same_link(program, reference.program):
+    if reference is not None and linker.described() == other_linker.described():
         known[reference.object] = Verdict.GOOD
     axis = PassAxis(unit, judge, first.log.total, short)
     repeats = repeat_command(unit, executions=axis.total)  # done while the search leaves a core idle
     progress.stage(f"searching {first.log.total} pass executions")
     settings = replace(request.settings, width=executor.width)
     with state.phase("search"):
-        result = bisect(axis, settings, known=known, on_trial=progress.trial)
+        result = bisect(axis, settings, known=known, on_trial=_EdgeWatch(unit, axis, progress.trial))
     sides = _repeat_sides(unit, axis, result)
     if not all(side.result().same for side in sides) and not axis.holds_in_full((result.good, result.bad)):
         state.warnings.append(
@@ -145,11 +150,14 @@ def bad_unit(request: BisectRequest, ledger: Ledger, prefix: tuple[str, ...]) ->
     return Unit(recorded, "bad", request.llvm_flags, driver_flags)
 
 
-def same_link(one: Program, other: Program) -> bool:
-    """True when both programs differ in nothing but the bisected object."""
-    left = one.job.substitute({one.placeholder: "OBJECT", one.recorded_output: "PROGRAM"}).argv
-    right = other.job.substitute({other.placeholder: "OBJECT", other.recorded_output: "PROGRAM"}).argv
-    return left == right
+def _linkers(request: BisectRequest, unit: Unit, other: Unit | None, rest: Rest) -> tuple[Linker, Linker]:
+    """How the bad build links, and how its reference does: one and the same where the commands are."""
+    timeout_s = request.compile_timeout_s
+    linker = Linker(unit.recorded, rest, (*unit.recorded.args, *request.link_args), name="bad", timeout_s=timeout_s)
+    if other is None or other.recorded is unit.recorded:
+        return linker, linker
+    args = (*other.recorded.args, *request.reference_link_args)
+    return linker, Linker(other.recorded, rest, args, name="reference", timeout_s=timeout_s)
 
 
 def choose_architecture(state: _State, unit: Unit, judge: Judge) -> None:
@@ -265,6 +273,32 @@ def _oracle_hint(result: SearchResult) -> str:
     if any("timeout" in note for note in result.notes):
         return "raise --timeout, or count a program that never ends as wrong with --bad-if timeout"
     return "the check must pass every time on the good side and be able to fail; `cmd || echo FAIL` always exits 0"
+
+
+class _EdgeWatch:
+    """Passes trials on, and starts what the edge will need as soon as the search has left it alone."""
+
+    def __init__(self, unit: Unit, axis: PassAxis, tell: Callable[[Trial], None]) -> None:
+        self._unit = unit
+        self._axis = axis
+        self._tell = tell
+        self._verdicts: dict[int, Verdict] = {}
+        self._started = False
+
+    def __call__(self, trial: Trial) -> None:
+        self._tell(trial)
+        self._verdicts[trial.limit] = trial.outcome.verdict
+        if self._started or trial.purpose not in (Purpose.SPOT_CHECK, Purpose.CONFIRM_GOOD):
+            return
+        self._started = True
+        bad = min((limit for limit, verdict in self._verdicts.items() if verdict is Verdict.BAD), default=0)
+        if self._verdicts.get(bad - 1) is not Verdict.GOOD:
+            return
+        jobs = [repeated_job(self._unit, limit, 1) for limit in (bad - 1, bad)]
+        if self._axis.in_code_generator(bad):
+            jobs.append(verify_job(self._unit, bad - 1))
+        for job in jobs:
+            self._unit.ledger.submit(job, urgency=Urgency.LATER)
 
 
 def _repeat_sides(unit: Unit, axis: PassAxis, result: SearchResult) -> list[RepeatedCompiles]:

@@ -11,7 +11,7 @@ from pathlib import Path
 from mccprobe.compilation.job import SCRATCH
 from mccprobe.compilation.ledger import Ledger
 from mccprobe.compilation.store import RunDirectory, require_room
-from mccprobe.compilation.unit import PLACEHOLDER_IMAGE, Unit
+from mccprobe.compilation.unit import PLACEHOLDER_IMAGE, RecordedSource, Unit
 from mccprobe.errors import SourceDoesNotCompile, ToolchainError
 from mccprobe.process import RunSpec, run
 from mccprobe.toolchain.base import Toolchain
@@ -54,6 +54,7 @@ class Rest:
         self, toolchain: Toolchain, ledger: Ledger, inputs: Sequence[str], args: Sequence[str], *, timeout_s: float
     ) -> None:
         forced = language(split_arguments(args))
+        self._names = tuple(inputs)
         self._parts: list[str | Future[str]] = [
             ledger.executor.submit(_compile_rest, toolchain, ledger.run, number, name, tuple(args), timeout_s)
             if is_source(name, forced)
@@ -61,56 +62,84 @@ class Rest:
             for number, name in enumerate(inputs)
         ]
 
+    def named(self) -> list[tuple[int, tuple[str, bool]]]:
+        """Each input's number, its name as given, and whether it is compiled here."""
+        return list(enumerate((name, is_source(name)) for name in self._names))
+
     def inputs(self) -> list[str]:
         """Files for the linker. Raises SourceDoesNotCompile."""
         return [part if isinstance(part, str) else part.result() for part in self._parts]
 
 
-class Program:
-    """Links objects of one unit with the rest of the program."""
+class Linker:
+    """The link of one program, recorded once, replayed with any object in the bisected one's place.
 
-    def __init__(self, unit: Unit, inputs: Sequence[str], args: Sequence[str], *, timeout_s: float) -> None:
-        self.unit = unit
-        self.run = unit.ledger.run
+    It is recorded with empty files for names that do not exist yet, while the compiles still run.
+    """
+
+    def __init__(self, source: RecordedSource, rest: Rest, args: Sequence[str], *, name: str, timeout_s: float) -> None:
+        self.source = source
+        self.run = source.ledger.run
         self.timeout_s = timeout_s
-        self._lock = threading.Lock()
-        source = unit.recorded
-        placeholder = source.folder / f"{unit.tag}.o"
-        if not placeholder.exists():
-            placeholder.unlink(missing_ok=True)  # a link to what an earlier run had
-            first = source.host_half() if source.offload else unit.linkable(unit.base[source.active])
-            placeholder.symlink_to(first)
-        self.recorded_output = str(source.folder / f"{unit.tag}.program")
-        self.placeholder = str(placeholder)
-        command = [*without_language(args), self.placeholder, *inputs, "-o", self.recorded_output]
-        self.recording = source.toolchain.record(command, source.folder)
-        links = [job for job in self.recording.jobs if job.kind is JobKind.LINK]
+        self._rest = rest
+        folder = source.folder / f"link-{name}"
+        folder.mkdir(exist_ok=True)
+        self.placeholder = str(folder / "bisected.o")
+        self.recorded_output = str(folder / "program")
+        self._recorded_rest = [str(folder / f"rest-{n}.o") if made else name for n, (name, made) in rest.named()]
+        for path in (self.placeholder, *self._recorded_rest):
+            if path.startswith(str(folder)):
+                Path(path).touch()
+        command = [*without_language(args), self.placeholder, *self._recorded_rest, "-o", self.recorded_output]
+        links = [job for job in source.toolchain.record(command, source.folder).jobs if job.kind is JobKind.LINK]
         if not links:
             raise ToolchainError("the driver shows no link job", hint="is -c or -S among the compiler arguments?")
         self.job: Job = links[-1]
         self._frame: tuple[bytes, bytes] | None = None  # a linked program before and after its image
-        if source.offload:
-            self._frame = self._linked_frame()
+        self._framing = source.offload
 
-    def _linked_frame(self) -> tuple[bytes, bytes] | None:
-        """Link once with the placeholder for the image; None if it does not come out in one piece."""
-        with self.run.scratch("frame") as scratch:
-            linked = self._link(Path(self.placeholder), scratch)
-            if isinstance(linked, LinkFailure):
-                return None
-            before, found, after = linked.read_bytes().partition(PLACEHOLDER_IMAGE)
-        return (before, after) if found and PLACEHOLDER_IMAGE not in after else None
+    def described(self) -> tuple[str, ...]:
+        """The link without this recording's own names: equal for two that differ in nothing else."""
+        names = {self.placeholder: "OBJECT", self.recorded_output: "PROGRAM"}
+        names |= {path: f"REST-{number}" for number, path in enumerate(self._recorded_rest)}
+        return self.job.substitute(names).argv
 
-    def _framed(self, digest: str) -> bytes | None:
-        """The program with this object's image in the place that was kept for it; None if it has no room."""
-        if self._frame is None:
-            return None
-        image = self.unit.image(digest)
-        room = len(PLACEHOLDER_IMAGE) - len(image)
-        return self._frame[0] + image + bytes(room) + self._frame[1] if room >= 0 else None
+    def frame(self) -> tuple[bytes, bytes] | None:
+        """The program linked with a placeholder for its image, cut there; None if that does not work out."""
+        if self._framing:
+            self._framing = False
+            with self.run.scratch("frame") as scratch:
+                linked = self.link(self.source.host_half(), scratch)
+                if isinstance(linked, Path):
+                    before, found, after = linked.read_bytes().partition(PLACEHOLDER_IMAGE)
+                    self._frame = (before, after) if found and PLACEHOLDER_IMAGE not in after else None
+        return self._frame
+
+    def link(self, linkable: Path, scratch: Path) -> Path | LinkFailure:
+        """Link with this object; the program lies in `scratch`."""
+        output = scratch / "program"
+        paths = {self.placeholder: str(linkable), self.recorded_output: str(output)}
+        job = self.job.substitute(paths | dict(zip(self._recorded_rest, self._rest.inputs(), strict=True)))
+        env = {name: value.replace(SCRATCH, str(scratch)) for name, value in self.source.env.items()}
+        result = run(RunSpec(job.argv, env=env, timeout_s=self.timeout_s))
+        if not result.ok or not output.is_file():
+            require_room(scratch, result.stderr)
+            detail = result.stderr_text.strip().splitlines()
+            return LinkFailure(f"link: {result.describe()}" + (f": {detail[-1]}" if detail else ""))
+        return output
+
+
+class Program:
+    """The program of one unit with any of its objects, each linked once."""
+
+    def __init__(self, unit: Unit, linker: Linker) -> None:
+        self.unit = unit
+        self.linker = linker
+        self.run = linker.run
+        self._lock = threading.Lock()
 
     def link(self, digest: str) -> Path | LinkFailure:
-        """The program with this object, linked once. Of an offload program only the image is replaced."""
+        """The program with this object. Of an offload program only the image is replaced."""
         target = self.run.programs / f"{self.unit.variant}-{digest}"
         with self._lock:
             if target.is_file():
@@ -122,21 +151,18 @@ class Program:
                     output.write_bytes(framed)
                     output.chmod(0o755)
                 else:
-                    linked = self._link(self.unit.linkable(digest), scratch)
+                    linked = self.linker.link(self.unit.linkable(digest), scratch)
                     if isinstance(linked, LinkFailure):
                         return linked
                     output = linked
                 output.replace(target)
             return target
 
-    def _link(self, linkable: Path, scratch: Path) -> Path | LinkFailure:
-        """Replay the recorded link with another object in the bisected one's place."""
-        output = scratch / "program"
-        job = self.job.substitute({self.placeholder: str(linkable), self.recorded_output: str(output)})
-        env = {name: value.replace(SCRATCH, str(scratch)) for name, value in self.unit.recorded.env.items()}
-        result = run(RunSpec(job.argv, env=env, timeout_s=self.timeout_s))
-        if not result.ok or not output.is_file():
-            require_room(scratch, result.stderr)
-            detail = result.stderr_text.strip().splitlines()
-            return LinkFailure(f"link: {result.describe()}" + (f": {detail[-1]}" if detail else ""))
-        return output
+    def _framed(self, digest: str) -> bytes | None:
+        """The program with this object's image in the place that was kept for it; None if it has no room."""
+        frame = self.linker.frame()
+        if frame is None:
+            return None
+        image = self.unit.image(digest)
+        room = len(PLACEHOLDER_IMAGE) - len(image)
+        return frame[0] + image + bytes(room) + frame[1] if room >= 0 else None

@@ -234,14 +234,25 @@ class Unit:
         ]
 
     def prepare(self) -> None:
+        """`begin` and `finish` in one."""
+        self.begin()
+        self.finish()
+
+    def begin(self) -> None:
+        """Start what `finish` waits for."""
+        self.start(fixed=False)
+        self.recorded.front_ends()
+        self.recorded.start_host_half()
+
+    def finish(self, variants: Sequence[Unit] = ()) -> None:
         """Compile directly once, make the bitcode, and check that both routes give one object.
 
+        variants: others of the same source, whose unlimited compile may start as soon as there is bitcode.
         Raises SourceDoesNotCompile with the compiler's message.
         """
         source = self.recorded
         direct = self.start(fixed=False)
         front_ends = source.front_ends()
-        source.start_host_half()
         self.samples = [self._require(future.result()) for future in direct]
         if not source.keep_bitcode(front_ends):
             self.base = [self._require(future.result()) for future in self.start()]
@@ -249,6 +260,8 @@ class Unit:
         source.from_bitcode = True
         # with limit -1 at once: that is the bad end, which every search needs
         again = [self.ledger.submit(self.job(UNLIMITED, index=index)) for index in range(len(source.jobs))]
+        for variant in variants:
+            variant.start_unlimited()
         objects = [future.result().object for future in again]
         # with addresses not fixed a difference need not be the bitcode's fault
         self.base = (
@@ -266,8 +279,12 @@ class Unit:
     def prepare_from(self, other: Unit) -> None:
         """As another variant of the same source, or from the source alone where there is no bitcode."""
         assert other.recorded is self.recorded
+        self.base = [self._require(future.result()) for future in self.start_unlimited()]
+
+    def start_unlimited(self) -> list[Future[CompileOutcome]]:
+        """Start the compile without a limit, from bitcode where there is some."""
         jobs = [self.job(index=i, label=f"{self.tag} unlimited") for i in range(len(self.recorded.jobs))]
-        self.base = [self._require(future.result()) for future in [self.ledger.submit(job) for job in jobs]]
+        return [self.ledger.submit(job) for job in jobs]
 
     def prepare_direct(self) -> None:
         """Compile from the source once; no bitcode is made."""

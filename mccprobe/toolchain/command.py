@@ -17,19 +17,18 @@ TAKES_NEXT = frozenset(
     (
         "-A", "-allowable_client", "--analyzer-output", "-arch", "-B", "-b", "-c-isystem", "-ccc-gcc-name",
         "-ccc-install-dir", "--config", "-current_version", "-cxx-isystem", "-D", "--define-macro",
-        "-dependency-dot", "-dependency-file", "-dumpbase", "-dumpdir", "-e", "-F",
-        "-fdebug-compilation-dir", "-fmodules-user-build-path", "--for-linker", "--force-link",
-        "-framework", "-ftrapv-handler", "-G", "-gen-cdb-fragment-path", "-I", "-idirafter", "-iframework",
-        "-iframeworkwithsysroot", "-imacros", "--imacros", "-imultilib", "--include", "-include",
-        "--include-directory", "-include-pch", "-init", "-iprefix", "-iquote", "-isysroot", "-isystem",
-        "-isystem-after", "-ivfsoverlay", "-iwithprefix", "-iwithprefixbefore", "-iwithsysroot", "-l", "-L",
-        "--language", "--library-directory", "-MF", "-MJ", "-mllvm", "-module-dependency-dir", "-MQ", "-MT",
-        "-mthread-model", "-o", "--output", "--param", "--prefix", "-resource-dir", "-rpath",
-        "--serialize-diagnostics", "-serialize-diagnostics", "--std", "-stdlib++-isystem", "-sysroot",
-        "--sysroot", "-T", "-target", "-Tbss", "-Tdata", "-Ttext", "-U", "-u", "--undefine-macro",
-        "-undefined", "-V", "-working-directory", "-x", "-Xanalyzer", "-Xassembler", "-Xclang",
-        "-Xcuda-fatbinary", "-Xcuda-ptxas", "-Xlinker", "-Xoffload-linker", "-Xopenmp-target",
-        "-Xpreprocessor", "-z",
+        "-dependency-dot", "-dependency-file", "-e", "-F", "-fdebug-compilation-dir",
+        "-fmodules-user-build-path", "--for-linker", "--force-link", "-framework", "-ftrapv-handler", "-G",
+        "-gen-cdb-fragment-path", "-I", "-idirafter", "-iframework", "-iframeworkwithsysroot", "-imacros",
+        "--imacros", "-imultilib", "-include", "--include", "--include-directory", "-include-pch", "-init",
+        "-iprefix", "-iquote", "-isysroot", "-isystem", "-isystem-after", "-ivfsoverlay", "-iwithprefix",
+        "-iwithprefixbefore", "-iwithsysroot", "-L", "-l", "--language", "--library-directory", "-MF",
+        "-MJ", "-mllvm", "-module-dependency-dir", "-MQ", "-MT", "-mthread-model", "-o", "--output",
+        "--param", "--prefix", "-resource-dir", "-rpath", "-serialize-diagnostics",
+        "--serialize-diagnostics", "--std", "-stdlib++-isystem", "--sysroot", "-sysroot", "-T", "-target",
+        "-U", "-u", "--undefine-macro", "-undefined", "-V", "-working-directory", "-x", "-Xanalyzer",
+        "-Xassembler", "-Xclang", "-Xcuda-fatbinary", "-Xcuda-ptxas", "-Xlinker", "-Xoffload-linker",
+        "-Xopenmp-target", "-Xpreprocessor", "-z",
     )
 )  # fmt: skip
 # for one of several compiles: -Xarch_mp_22 ARG
@@ -48,7 +47,7 @@ _KEPT_PREFIXES = (
 # what a command with -c calls unused, an error under -Werror
 _LINK_PREFIXES = ("-l", "-L", "-Wl,", "-fuse-ld=", "--ld-path=", "-rtlib=", "--rtlib=", "-unwindlib=")
 _LINK_ONLY = frozenset(
-    ("-Xlinker", "--for-linker", "-rpath", "-T", "-Tbss", "-Tdata", "-Ttext", "-u", "-z", "-e", "-init", "-rdynamic",
+    ("-Xlinker", "--for-linker", "-rpath", "-T", "-u", "-z", "-e", "-init", "-rdynamic",
      "-static", "-static-pie", "-shared", "-pie", "-no-pie", "-s", "-nostdlib", "-nodefaultlibs", "-nostartfiles",
      "-nolibc", "-static-libgcc", "-static-libstdc++", "-shared-libgcc", "--library-directory")
 )  # fmt: skip

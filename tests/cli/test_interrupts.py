@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 FLAG = ("--flag", "-enable-loopinterchange")
-STAGES = ("compiling the bad build", "searching", "trial 3:", "trial 6:", "spot check", "confirming")
+STAGES = ("compiling the bad build", "searching", "trial 3:", "trial 6:", "spot check")
 
 pytestmark = pytest.mark.toolchain("clang-14")
 
@@ -134,7 +134,7 @@ def test_many_interrupts_at_once(programs: Path) -> None:
 
 
 @pytest.mark.clean("run")
-@pytest.mark.parametrize("stage", STAGES[1:5])
+@pytest.mark.parametrize("stage", STAGES[1:])
 def test_killed_and_resumed(stage: str, programs: Path, run_cli: Callable[..., Any]) -> None:
     process = begin(
         programs / "field.c", "--compiler", "clang-14", *FLAG, "-o", "run", "--", "-O3", programs / "field_main.c"

@@ -1,0 +1,1 @@
+"""Bytes to records: device ELF, vendor notes, offload bundles, kernel metadata. Knows no compiler."""
