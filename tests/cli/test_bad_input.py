@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import stat
 import subprocess
 import sys
 from collections.abc import Callable
@@ -79,7 +78,9 @@ def test_another_program_as_the_compiler(name: str, run_cli: RunCli, source: Pat
 def test_a_users_mu_without_mcc(run_cli: RunCli, tmp_path: Path) -> None:
     kernel = tmp_path / "mine.mu"
     kernel.write_text("__global__ void k() {}\n")
-    both(run_cli, 3, [kernel, "--flag", "internal-regs-ra"], "no mcc found", "--toolchain sim", env={"PATH": "/nowhere"})
+    both(
+        run_cli, 3, [kernel, "--flag", "internal-regs-ra"], "no mcc found", "--toolchain sim", env={"PATH": "/nowhere"}
+    )
     both(run_cli, 3, [kernel, "--toolchain", "mcc", "--flag", "internal-regs-ra"], "no mcc found")
 
 
@@ -176,7 +177,11 @@ def test_a_flag_that_fits_several_entries(run_cli: RunCli, source: Path) -> None
 @pytest.mark.toolchain("clang-14")
 @pytest.mark.parametrize(
     "given",
-    [["-mllvm", "-opt-bisect-limit=5"], ["-mllvm", "--opt-bisect-limit=5"], ["-Xclang", "-mllvm", "-Xclang", "-opt-bisect-limit=5"]],
+    [
+        ["-mllvm", "-opt-bisect-limit=5"],
+        ["-mllvm", "--opt-bisect-limit=5"],
+        ["-Xclang", "-mllvm", "-Xclang", "-opt-bisect-limit=5"],
+    ],
     ids=" ".join,
 )
 def test_the_limit_is_ours_to_set(given: list[str], run_cli: RunCli, source: Path) -> None:
@@ -191,7 +196,9 @@ def test_the_limit_as_a_flag(run_cli: RunCli, source: Path) -> None:
 
 @pytest.mark.clean
 @pytest.mark.toolchain("clang-14")
-@pytest.mark.parametrize("own", [["-c"], ["-o", "prog"], ["-oprog"], ["-S"], ["-E"], ["-fsyntax-only"], ["-M"]], ids=" ".join)
+@pytest.mark.parametrize(
+    "own", [["-c"], ["-o", "prog"], ["-oprog"], ["-S"], ["-E"], ["-fsyntax-only"], ["-M"]], ids=" ".join
+)
 def test_options_that_are_ours_to_set(own: list[str], run_cli: RunCli, source: Path) -> None:
     both(run_cli, 2, [source, *CLANG, *PLAIN, "--", "-O2", *own], f"{own[0]} is mccprobe's own to set")
 
@@ -274,7 +281,9 @@ def test_equal_ends(run_cli: RunCli, source: Path) -> None:
 @pytest.mark.clean("mccprobe-out")
 @pytest.mark.toolchain("clang-14")
 def test_a_program_that_prints_something_else_each_time(run_cli: RunCli, source: Path) -> None:
-    source.write_text('#include <stdio.h>\n#include <unistd.h>\nint main(void) { printf("%d\\n", getpid()); return 0; }\n')
+    source.write_text(
+        '#include <stdio.h>\n#include <unistd.h>\nint main(void) { printf("%d\\n", getpid()); return 0; }\n'
+    )
     both(run_cli, 5, [source, *CLANG, *PLAIN], "prints something else at each run", "--oracle")
 
 
@@ -288,7 +297,9 @@ def test_a_reference_that_never_ends(run_cli: RunCli, source: Path) -> None:
 @pytest.mark.clean("mccprobe-out")
 @pytest.mark.toolchain("clang-14")
 def test_a_reference_that_prints_too_much(run_cli: RunCli, source: Path) -> None:
-    source.write_text('#include <stdio.h>\nint main(void) { for (int i = 0; i < 999999; i++) puts("line"); return 0; }\n')
+    source.write_text(
+        '#include <stdio.h>\nint main(void) { for (int i = 0; i < 999999; i++) puts("line"); return 0; }\n'
+    )
     both(run_cli, 5, [source, *CLANG, *PLAIN, "--", "-O1"], "too many to compare")
 
 
@@ -316,7 +327,9 @@ def test_a_place_with_the_users_files(run_cli: RunCli, source: Path) -> None:
 
 @pytest.mark.clean
 @pytest.mark.toolchain("clang-14")
-@pytest.mark.parametrize("place", ["/proc/run", "/dev/null/run", "/dev/null", "x" * 300], ids=["proc", "below", "file", "long"])
+@pytest.mark.parametrize(
+    "place", ["/proc/run", "/dev/null/run", "/dev/null", "x" * 300], ids=["proc", "below", "file", "long"]
+)
 def test_a_place_that_cannot_be_written(place: str, run_cli: RunCli, source: Path) -> None:
     both(run_cli, 4, [source, *CLANG, *PLAIN, "-o", place], "cannot be written", "-o DIR")
 
@@ -356,150 +369,3 @@ def test_a_full_disk(run_cli: RunCli, source: Path, tmp_path: Path) -> None:
     assert ran.returncode == 4, ran
     assert ran.stderr.count("error: ") == 1 or "File too large" in ran.stderr, ran
     assert "Traceback" not in ran.stderr, ran
-
-
-# --- resume ---------------------------------------------------------------------------------------
-
-
-def ruin_nothing_there(run: Path) -> None:
-    subprocess.run(["rm", "-r", str(run)], check=True)
-
-
-def ruin_run_json(run: Path) -> None:
-    (run / "run.json").write_text("{")
-
-
-def ruin_run_json_kind(run: Path) -> None:
-    (run / "run.json").write_text("[]")
-
-
-def ruin_options(run: Path) -> None:
-    document = json.loads((run / "run.json").read_text())
-    document["options"]["count"] = "many"
-    (run / "run.json").write_text(json.dumps(document))
-
-
-def ruin_request(run: Path) -> None:
-    document = json.loads((run / "run.json").read_text())
-    del document["request"]
-    (run / "run.json").write_text(json.dumps(document))
-
-
-def ruin_no_journal(run: Path) -> None:
-    (run / "journal.jsonl").unlink()
-
-
-def ruin_journal(run: Path) -> None:
-    with (run / "journal.jsonl").open("a") as file:
-        file.write("garbage\n")
-
-
-def ruin_version(run: Path) -> None:
-    lines = (run / "journal.jsonl").read_text().splitlines(keepends=True)
-    (run / "journal.jsonl").write_text("".join([lines[0].replace('"version":1', '"version":9'), *lines[1:]]))
-
-
-@pytest.mark.toolchain("clang-14")
-@pytest.mark.parametrize(
-    ("ruin", "told"),
-    [
-        (ruin_nothing_there, "No such file or directory"),
-        (ruin_run_json, "run.json: not JSON"),
-        (ruin_run_json_kind, "run.json: holds no options"),
-        (ruin_options, "count must be int"),
-        (ruin_request, "holds no request"),
-        (ruin_no_journal, "holds no journal.jsonl"),
-        (ruin_journal, "garbage"),
-        (ruin_version, "version 9"),
-    ],
-)
-def test_a_run_that_cannot_be_resumed(
-    ruin: Callable[[Path], None], told: str, run_cli: RunCli, source: Path, tmp_path: Path
-) -> None:
-    place = tmp_path / "run"
-    assert run_cli("bisect", source, *CLANG, *PLAIN, "-o", place, "--", "-O1").code == 1
-    ruin(place)
-    both(run_cli, 4, ["--resume", place], told)
-
-
-@pytest.mark.toolchain("clang-14")
-@pytest.mark.parametrize("what", ["source", "other", "check"])
-def test_what_changed_since(what: str, run_cli: RunCli, source: Path, tmp_path: Path) -> None:
-    other, check, place = tmp_path / "other.c", tmp_path / "check.sh", tmp_path / "run"
-    other.write_text("int other;\n")
-    check.write_text('#!/bin/sh\n"$1"\n')
-    check.chmod(check.stat().st_mode | stat.S_IXUSR)
-    first = run_cli("bisect", source, *CLANG, *PLAIN, "--oracle", check, "-o", place, "--", "-O1", other)
-    assert first.code == 1, first
-    assert run_cli("bisect", "--resume", place).code == 1
-    changed = {"source": source, "other": other, "check": check}[what]
-    changed.write_text(changed.read_text() + "\n")
-    both(run_cli, 4, ["--resume", place], "cannot be resumed", "changed since")
-
-
-@pytest.mark.toolchain("clang-14")
-def test_resume_takes_no_other_options(run_cli: RunCli, source: Path, tmp_path: Path) -> None:
-    both(run_cli, 2, ["--resume", tmp_path, "--count", "3"], "count", "--resume takes every option from the run")
-    both(run_cli, 2, ["--resume", tmp_path, source], "--resume takes every option from the run")
-
-
-# --- streams --------------------------------------------------------------------------------------
-
-
-def mccprobe(*args: str | Path) -> list[str]:
-    return [sys.executable, "-m", "mccprobe", *map(str, args)]
-
-
-@pytest.mark.clean("run", "out")
-@pytest.mark.toolchain("clang-14")
-@pytest.mark.parametrize("streams", ["| true", "2>&1 | true", "2>&1 | head -1", ">&-", "2>&-", "2>/dev/full"])
-def test_a_reader_that_goes_away_ends_no_work(streams: str, source: Path) -> None:
-    import shlex
-
-    line = shlex.join(mccprobe("bisect", source, *CLANG, *PLAIN, "-o", "run", "--", "-O1"))
-    ran = subprocess.run(
-        ["bash", "-c", f"{line} {streams}; echo ${{PIPESTATUS[0]}} >out"], capture_output=True, text=True, check=False
-    )
-    assert Path("out").read_text() == "1\n", ran
-    assert json.loads(Path("run/result.json").read_text())["status"] == "no-difference"
-    assert "Traceback" not in ran.stderr and "Exception ignored" not in ran.stderr and "error:" not in ran.stderr, ran
-
-
-@pytest.mark.clean("run")
-@pytest.mark.toolchain("clang-14")
-def test_a_full_standard_output(source: Path) -> None:
-    with Path("/dev/full").open("wb") as full:
-        ran = subprocess.run(
-            mccprobe("bisect", source, *CLANG, *PLAIN, "-o", "run", "--", "-O1"),
-            stdout=full, stderr=subprocess.PIPE, text=True, check=False,
-        )  # fmt: skip
-    assert ran.returncode == 4, ran
-    assert "error: standard output cannot be written: No space left on device" in ran.stderr
-    assert "Exception ignored" not in ran.stderr
-
-
-@pytest.mark.clean("run")
-@pytest.mark.toolchain("clang-14")
-def test_a_caller_that_ignores_its_children(source: Path) -> None:
-    """With SIGCHLD ignored, as some daemons leave it, exit statuses would be lost."""
-    ran = subprocess.run(
-        mccprobe("bisect", source, *CLANG, *PLAIN, "--oracle", "false", "-o", "run", "--", "-O1"),
-        capture_output=True, text=True, check=False, preexec_fn=lambda: signal_ignore_children(),
-    )  # fmt: skip
-    assert ran.returncode == 5 and "the reference build is not GOOD" in ran.stderr, ran
-
-
-def signal_ignore_children() -> None:
-    import signal
-
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
-
-
-@pytest.mark.clean("run")
-@pytest.mark.toolchain("clang-14")
-@pytest.mark.parametrize("encoding", ["ascii", "latin-1"])
-def test_a_terminal_that_is_not_utf8(encoding: str, run_cli: RunCli, tmp_path: Path) -> None:
-    odd = tmp_path / "漢字.c"
-    odd.write_text("int main(void) { return 0; }\n")
-    run = run_cli("bisect", odd, *CLANG, *PLAIN, "--json", "-o", "run", env={"PYTHONIOENCODING": encoding})
-    assert json.loads(run.stdout)["source"] == str(odd), run

@@ -69,7 +69,9 @@ def test_interrupted_and_resumed(
 def journalled(run: Path) -> list[tuple[Any, ...]]:
     entries = [json.loads(line) for line in (run / "journal.jsonl").read_text().splitlines()]
     return [
-        (entry["t"], entry.get("id"), entry.get("object") if entry["t"] == "run" else "", entry.get("oracle"), entry.get("ordinal"))
+        (entry["t"], entry["id"])
+        if entry["t"] == "compile"
+        else (entry["t"], *(entry.get(key) for key in ("object", "oracle", "ordinal")))
         for entry in entries
     ]  # fmt: skip
 
@@ -86,7 +88,9 @@ def test_a_child_that_ignores_signals_does_not_survive(where: str, number: signa
     args: list[str | Path] = [source, *FLAG, "--compiler", "clang-14", "-o", "run"]
     if where == "compile":
         compiler = tmp_path / "clang-slow"
-        compiler.write_text(f'#!/bin/sh\ncase "$*" in *"-###"*|*--version*|*/dev/null*) exec clang-14 "$@";; esac\n{stubborn}')
+        compiler.write_text(
+            f'#!/bin/sh\ncase "$*" in *"-###"*|*--version*|*/dev/null*) exec clang-14 "$@";; esac\n{stubborn}'
+        )
         compiler.chmod(0o755)
         (tmp_path / "other.c").write_text("int other;\n")
         args[args.index("clang-14")] = compiler
@@ -153,7 +157,18 @@ def test_killed_and_resumed(stage: str, programs: Path, run_cli: Callable[..., A
 
 @pytest.mark.clean("run")
 def test_interrupted_with_json(programs: Path) -> None:
-    process = begin(programs / "field.c", "--compiler", "clang-14", *FLAG, "--json", "-o", "run", "--", "-O3", programs / "field_main.c")
+    process = begin(
+        programs / "field.c",
+        "--compiler",
+        "clang-14",
+        *FLAG,
+        "--json",
+        "-o",
+        "run",
+        "--",
+        "-O3",
+        programs / "field_main.c",
+    )
     until(process, "trial 3:")
     process.terminate()
     stdout, _ = process.communicate(timeout=60)

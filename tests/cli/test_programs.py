@@ -116,7 +116,9 @@ def test_llvm_ir(suffix: str, run_cli: Callable[..., Any], programs: Path) -> No
     found(run, "settle")
 
 
-@pytest.mark.parametrize("name", ["a file.c", "-dash.c", "new\nline.c", "\udcff\udcfe.c", "漢字.c", "quo'te\".c", "a,b=c.c"])
+@pytest.mark.parametrize(
+    "name", ["a file.c", "-dash.c", "new\nline.c", "\udcff\udcfe.c", "漢字.c", "quo'te\".c", "a,b=c.c"]
+)
 def test_odd_names_of_the_source(name: str, run_cli: Callable[..., Any], programs: Path) -> None:
     (programs / "field.c").rename(programs / name)
     run = run_cli(

@@ -12,7 +12,7 @@ from mccprobe.bisect_run.target import Judge, PassAxis
 from mccprobe.compilation.executor import LocalExecutor
 from mccprobe.compilation.journal import Journal
 from mccprobe.compilation.ledger import Ledger
-from mccprobe.compilation.program import Program
+from mccprobe.compilation.program import Linker, Program, Rest
 from mccprobe.compilation.store import RunDirectory
 from mccprobe.compilation.unit import UNLIMITED, RecordedSource, Unit
 from mccprobe.oracle.checks import Expected, ReferenceOracle
@@ -51,6 +51,12 @@ def sdk() -> Path:
     return sim_sdk(Path(os.environ["MCCPROBE_CACHE"])).root
 
 
+def linker(recorded: RecordedSource, args: list[str]) -> Linker:
+    """The link of a program of one source."""
+    rest = Rest(recorded.toolchain, recorded.ledger, [], args, timeout_s=60)
+    return Linker(recorded, rest, args, name="bad", timeout_s=60)
+
+
 PROGRAM = """#include <stdio.h>
 static int sum(const int *v, int n) { int s = 0; for (int i = 0; i < n; ++i) s += v[i]; return s; }
 int main(int argc, char **argv) {
@@ -72,7 +78,7 @@ def bench(ledger: Ledger, fake: Callable[[str], str], tmp_path: Path) -> Callabl
         recorded = RecordedSource(toolchain, ledger, source, ("-O2",), name="unit", timeout_s=timeout_s)
         unit = Unit(recorded, "bad", ["-fake-fault"])
         unit.prepare()
-        program = Program(unit, [], ["-O2"], timeout_s=60)
+        program = Program(unit, linker(recorded, ["-O2"]))
         judge = Judge(program, ReferenceOracle(Expected(b"8 GOOD \n", 0)), ledger.journal)
         total = ledger.compile(unit.job(UNLIMITED)).log.total
         return PassAxis(unit, judge, total, None)
@@ -111,7 +117,7 @@ def device_bench(
         recorded = RecordedSource(toolchain, ledger, source, args, name="unit", timeout_s=60)
         unit = Unit(recorded, "bad", ["-fake-fault"])
         unit.prepare()
-        program = Program(unit, [], [*args, "-lmusart"], timeout_s=60)
+        program = Program(unit, linker(recorded, [*args, "-lmusart"]))
         judge = Judge(program, ReferenceOracle(Expected(b"GOOD\n", 0)), ledger.journal)
         return PassAxis(unit, judge, ledger.compile(unit.job(UNLIMITED)).log.total, None)
 

@@ -104,7 +104,9 @@ def test_split(text: str) -> None:
 @pytest.mark.parametrize("text", [text for text in HARD if text], ids=str)
 def test_split_agrees_with_the_driver(text: str, tmp_path: Path) -> None:
     """clang calls exactly our inputs missing files (what it does not know at all aside)."""
-    args = ["A" + argument if argument and not argument.startswith(("-", "@")) else argument for argument in text.split("|")]
+    args = [
+        "A" + argument if argument and not argument.startswith(("-", "@")) else argument for argument in text.split("|")
+    ]
     ran = subprocess.run(["clang-14", "-###", *args], cwd=tmp_path, capture_output=True, text=True, check=False)
     missing = [line.split("'")[1] for line in ran.stderr.splitlines() if "no such file or directory: '" in line]
     if "unknown argument" in ran.stderr or "argument to" in ran.stderr or "unsupported option" in ran.stderr:
@@ -120,15 +122,48 @@ def test_every_option_that_takes_the_next_argument(major: int, compiler: Callabl
 
     def takes(option: str) -> bool | None:
         ran = subprocess.run(
-            [clang, "-###", option, "gone/TOKEN", "-c", "/dev/null"], cwd=tmp_path, capture_output=True, text=True, check=False
+            [clang, "-###", option, "gone/TOKEN", "-c", "/dev/null"],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            check=False,
         )
         if "unknown argument" in ran.stderr or "unsupported option" in ran.stderr:
             return None
         return "directory: 'gone/TOKEN'" not in ran.stderr
 
-    assert [option for option in sorted(TAKES_NEXT) if takes(option) is False] == []
-    single = ["-O2", "-g", "-c", "-Wall", "-fPIC", "-m64", "-pthread", "-static", "-shared", "-nostdlib", "-v", "-w", "-P", "-C"]
-    for option in [*single, "-ansi", "-pipe", "-rdynamic", "-MD", "-MMD", "-MP", "-DX", "-Idir", "-lm", "-Ldir", "-Wl,-z,now"]:
+    newer = {"-Xoffload-linker"} if major < 15 else set()
+    assert [option for option in sorted(TAKES_NEXT - newer) if takes(option) is False] == []
+    single = [
+        "-O2",
+        "-g",
+        "-c",
+        "-Wall",
+        "-fPIC",
+        "-m64",
+        "-pthread",
+        "-static",
+        "-shared",
+        "-nostdlib",
+        "-v",
+        "-w",
+        "-P",
+        "-C",
+    ]
+    for option in [
+        *single,
+        "-ansi",
+        "-pipe",
+        "-rdynamic",
+        "-MD",
+        "-MMD",
+        "-MP",
+        "-DX",
+        "-Idir",
+        "-lm",
+        "-Ldir",
+        "-Wl,-z,now",
+    ]:
         assert option not in TAKES_NEXT and takes(option) is not True, option
 
 
@@ -158,8 +193,8 @@ def test_a_compile_without_link_options_warns_of_nothing(tmp_path: Path) -> None
     """Under -Werror an unused argument would be an error that the user's own command does not have."""
     (tmp_path / "a.c").write_text("int a;\n")
     given = split(
-        "-O1 -lm -L. -Wl,-z,now -fuse-ld=lld -rdynamic -static -s -nostdlib -nodefaultlibs -nostartfiles -static-libgcc "
-        "-shared-libgcc -rtlib=libgcc -pie -no-pie -u x -z now -T t.ld -Xlinker x -pthread -Werror"
+        "-O1 -lm -L. -Wl,-z,now -fuse-ld=lld -rdynamic -static -s -nostdlib -nodefaultlibs -nostartfiles "
+        "-static-libgcc -shared-libgcc -rtlib=libgcc -pie -no-pie -u x -z now -T t.ld -Xlinker x -pthread -Werror"
     )
     ran = subprocess.run(
         ["clang-14", *compile_options(given), "-c", "a.c"], cwd=tmp_path, capture_output=True, text=True, check=False
@@ -187,7 +222,15 @@ def test_the_llvm_option_of_a_group(text: str, value: str) -> None:
 
 @pytest.mark.parametrize(
     "given",
-    ["-mllvm -x", "-mllvm --x", "-mllvm -x=1", "-mllvm --x=0", "-mllvm=-x", "-mllvm=--x=3", "-Xclang -mllvm -Xclang -x=2"],
+    [
+        "-mllvm -x",
+        "-mllvm --x",
+        "-mllvm -x=1",
+        "-mllvm --x=0",
+        "-mllvm=-x",
+        "-mllvm=--x=3",
+        "-Xclang -mllvm -Xclang -x=2",
+    ],
 )
 @pytest.mark.parametrize("flag", ["-mllvm -x", "-mllvm --x=7"])
 def test_a_flag_is_taken_out_in_every_spelling(given: str, flag: str) -> None:
@@ -203,14 +246,17 @@ def test_a_drivers_flag_is_taken_out_as_it_stands() -> None:
 @pytest.mark.parametrize(
     ("text", "own"),
     [("-c a.c", "-c"), ("-S", "-S"), ("-E", "-E"), ("-o x", "-o"), ("-ox", "-ox"), ("-M", "-M"), ("-###", "-###"),
-     ("-MD -MF x", ""), ("-O2 -Ofast -DE -objcmt-x", ""), ("-I -c", ""), ("-mllvm -o", ""), ("-emit-llvm", "-emit-llvm")],
+     ("-MD -MF x", ""), ("-O2 -Ofast -DE -objcmt-x", ""), ("-I -c", ""), ("-mllvm -o", ""),
+     ("-emit-llvm", "-emit-llvm")],
 )  # fmt: skip
 def test_what_is_ours_to_set(text: str, own: str) -> None:
     assert own_to_set(split(text)) == own
 
 
 def test_no_option_writes_beside_the_object() -> None:
-    given = split("-O2 -MD -MMD -MP -MF d -MFd -MT t -MQ q -MJ j -save-temps -save-temps=obj --serialize-diagnostics s -DM a.c")
+    given = split(
+        "-O2 -MD -MMD -MP -MF d -MFd -MT t -MQ q -MJ j -save-temps -save-temps=obj --serialize-diagnostics s -DM a.c"
+    )
     assert without_side_outputs(given) == split("-O2 -DM a.c")
 
 
@@ -257,12 +303,16 @@ def test_response_text(text: str, want: list[str]) -> None:
 
 
 @pytest.mark.toolchain("clang-14")
-@pytest.mark.parametrize("text", ["-DA -DB", "'-DX=a b' -DY=\"c'd\"", "-DX=a\\ b", '-D"X=\\"q\\""', "-DX=\\\\", "'-DX=a\\'b'"])
+@pytest.mark.parametrize(
+    "text", ["-DA -DB", "'-DX=a b' -DY=\"c'd\"", "-DX=a\\ b", '-D"X=\\"q\\""', "-DX=\\\\", "'-DX=a\\'b'"]
+)
 def test_response_text_as_clang_reads_it(text: str, tmp_path: Path) -> None:
     (tmp_path / "args").write_text(text)
     (tmp_path / "a.c").write_text("")
     shown = [
-        subprocess.run(["clang-14", "-###", "-c", *args, "a.c"], cwd=tmp_path, capture_output=True, text=True, check=True).stderr
+        subprocess.run(
+            ["clang-14", "-###", "-c", *args, "a.c"], cwd=tmp_path, capture_output=True, text=True, check=True
+        ).stderr
         for args in (["@args"], split_response_text(text))
     ]
     assert shown[0] == shown[1]

@@ -26,7 +26,9 @@ int twice(int n) {{ static int calls; calls++; return n * 2 + (int)puts(image); 
 """
 
 
-def build(clang: str, folder: Path, *, section: str = ".fat", data: bytes = OLD, options: tuple[str, ...] = ()) -> bytes:
+def build(
+    clang: str, folder: Path, *, section: str = ".fat", data: bytes = OLD, options: tuple[str, ...] = ()
+) -> bytes:
     source = folder / "host.c"
     source.write_text(HOST.format(section=section, bytes=",".join(map(str, data))))
     subprocess.run([clang, "-O1", *options, "-c", str(source), "-o", str(folder / "host.o")], check=True)

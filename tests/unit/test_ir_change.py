@@ -78,7 +78,10 @@ def test_the_same_program_without_aliasing_metadata(major: int, compiler: Callab
     ("before", "after"),
     [
         ("define i32 @f(i32* %0) #0 {", "define i32 @f(i32* nocapture noundef readonly %0) local_unnamed_addr #3 {"),
-        ("define i32 @f(ptr %p) {", "define dso_local noundef i32 @f(ptr captures(none) align 4 dereferenceable(8) %p) {"),
+        (
+            "define i32 @f(ptr %p) {",
+            "define dso_local noundef i32 @f(ptr captures(none) align 4 dereferenceable(8) %p) {",
+        ),
         ("define ptr @f() {", "define noundef nonnull align 8 ptr @f() {"),
         ("define i32 @f(i32 %0) {", "define range(i32 0, 10) i32 @f(i32 %0) memory(argmem: read) {"),
         ("define void @f(ptr %p) {", "define void @f(ptr initializes((0, 4), (8, 12)) %p) {"),
@@ -92,7 +95,10 @@ def test_the_same_program_without_aliasing_metadata(major: int, compiler: Callab
         ("  store i32 1, ptr %0, align 4, !dbg !7", "  store i32 1, ptr %0, align 4"),
         ("3:    ; preds = %1, %2", "3:         ; preds = %2, %1"),
         ("  ret void", "  ret void\n  #dbg_value(i32 %x, !12, !DIExpression(), !13)"),
-        ("  ret void", "  call void @llvm.dbg.value(metadata i32 %x, metadata !1, metadata !DIExpression())\n  ret void"),
+        (
+            "  ret void",
+            "  call void @llvm.dbg.value(metadata i32 %x, metadata !1, metadata !DIExpression())\n  ret void",
+        ),
         ("  ret void", "  ret void ; a comment, nocapture"),
         ("declare i32 @g(i32)", "declare i32 @g(i32) #7"),
         ("attributes #0 = { nounwind }", "attributes #0 = { nounwind readnone }"),

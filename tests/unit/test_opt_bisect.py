@@ -267,7 +267,9 @@ def test_a_hundred_thousand_lines_stay_out_of_memory() -> None:
     kept = 0
     tracemalloc.start()
     for number in range(1, lines + 1):
-        chunk.append(f"BISECT: running pass ({number}) {'LoopSimplifyPass' if number % 9 else 'LICMPass'} on f{number}\n")
+        chunk.append(
+            f"BISECT: running pass ({number}) {'LoopSimplifyPass' if number % 9 else 'LICMPass'} on f{number}\n"
+        )
         if len(chunk) == 500:
             kept += len(reader.feed("".join(chunk).encode()))
             chunk.clear()

@@ -41,7 +41,11 @@ EXPECTED = Expected(b"42\n", 3)
         ("echo 42; exit 0", BAD, "exit 0, prints '42'"),
         ("echo 42; kill -SEGV $$", BAD, "signal SIGSEGV, prints '42'"),
         ("echo 42; exit 125", UNRESOLVED, "exit 125 (cannot tell)"),
-        ("echo gone >&2; echo TRAP: divergent >&2; echo end >&2; exit 125", UNRESOLVED, "invalid program: TRAP: divergent"),
+        (
+            "echo gone >&2; echo TRAP: divergent >&2; echo end >&2; exit 125",
+            UNRESOLVED,
+            "invalid program: TRAP: divergent",
+        ),
         ("printf '42'; exit 3", BAD, "prints '42'"),
         ("printf '\\377\\376\\n'; exit 3", BAD, "prints '\\\\xff\\\\xfe'"),
         ("yes | head -c 99; exit 3", BAD, "prints 'y / y"),
@@ -210,7 +214,8 @@ def test_other_questions_have_other_identities() -> None:
     oracles: list[Oracle] = [
         ReferenceOracle(Expected(b"1", 0)), ReferenceOracle(Expected(b"2", 0)), ReferenceOracle(Expected(b"1", 1)),
         ReferenceOracle(Expected(b"1", 0), ["x"]), ReferenceOracle(Expected(b"1", 0), bad_if_timeout=True),
-        CommandOracle(["a"]), CommandOracle(["a", "b"]), CommandOracle(["a b"]), CommandOracle(["a"], bad_if_crash=True),
+        CommandOracle(["a"]), CommandOracle(["a", "b"]), CommandOracle(["a b"]),
+        CommandOracle(["a"], bad_if_crash=True),
         KernelOracle("a"), KernelOracle("a", seed=2), KernelOracle("a", input="zero"),
     ]  # fmt: skip
     assert len({oracle.id for oracle in oracles}) == len(oracles)

@@ -134,7 +134,8 @@ def test_environment_is_the_one_given() -> None:
 FAMILY = """
 import os, signal, subprocess, sys, time
 ignore = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(300)"
-child = subprocess.Popen([sys.executable, "-c", ignore if sys.argv[1] == "stubborn" else "import time; time.sleep(300)"])
+sleep = "import time; time.sleep(300)"
+child = subprocess.Popen([sys.executable, "-c", ignore if sys.argv[1] == "stubborn" else sleep])
 if sys.argv[1] == "stubborn":
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
 print(os.getpid(), child.pid, flush=True)
@@ -226,9 +227,7 @@ def test_a_gigabyte_on_standard_error_does_not_stay_in_memory() -> None:
     grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
     print(result.returncode, result.stderr_bytes, len(result.stderr), grown)
     """
-    ran = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(program)], capture_output=True, text=True, check=True
-    )
+    ran = subprocess.run([sys.executable, "-c", textwrap.dedent(program)], capture_output=True, text=True, check=True)
     code, seen, kept, grown_kib = map(int, ran.stdout.split())
     assert (code, seen, kept) == (0, 1 << 30, process.DEFAULT_CAPTURE_BYTES)
     assert grown_kib < 64 << 10, f"{grown_kib} KiB"
@@ -242,7 +241,10 @@ def test_stop_all_ends_running_children_and_refuses_new_ones(
     manner: str, tmp_path: Path, bystander: subprocess.Popen[bytes]
 ) -> None:
     told = tmp_path / "pids"
-    program = FAMILY.replace("print(os.getpid(), child.pid, flush=True)", f"open({str(told)!r}, 'w').write(f'{{os.getpid()}} {{child.pid}}\\n')")
+    program = FAMILY.replace(
+        "print(os.getpid(), child.pid, flush=True)",
+        f"open({str(told)!r}, 'w').write(f'{{os.getpid()}} {{child.pid}}\\n')",
+    )
     raised: list[BaseException] = []
 
     def work() -> None:
@@ -280,9 +282,7 @@ def test_an_interrupt_ends_the_main_threads_child_first(tmp_path: Path) -> None:
     except KeyboardInterrupt:
         print("interrupted")
     """
-    ours = subprocess.Popen(
-        [sys.executable, "-c", textwrap.dedent(program)], stdout=subprocess.PIPE, text=True
-    )
+    ours = subprocess.Popen([sys.executable, "-c", textwrap.dedent(program)], stdout=subprocess.PIPE, text=True)
     while not (told.exists() and told.read_text().endswith("\n")):
         assert ours.poll() is None
         time.sleep(0.01)
