@@ -84,7 +84,7 @@ def repeat_command(unit: Unit, *, executions: int) -> RepeatedCompiles:
     """Repeat the bad end's compile. executions: of one compile."""
     source = unit.recorded
     # an offload compile repeats the very job; a plain one goes through the driver, which is another process
-    known = [unit.samples[source.active], unit.base[source.active]] if source.offload and unit.samples else []
+    known = [unit.base[source.active]] if source.offload else []
     return RepeatedCompiles(unit, None, MOST_COMPILES if executions <= CHEAP_EXECUTIONS else LEAST_COMPILES, known)
 
 
@@ -96,6 +96,13 @@ def repeatable_with_fixed_addresses(unit: Unit, limits: Sequence[int]) -> bool:
         if first.result().object != again.result().object:
             return False
     return True
+
+
+def one_sample(unit: Unit) -> Determinism:
+    """The direct compile, which ran without fixed addresses, beside the object that the search took."""
+    active = unit.recorded.active
+    objects = Counter([unit.base[active], *(unit.samples[active : active + 1])])
+    return Determinism(None, tuple(objects.most_common()))
 
 
 def repeat_side(unit: Unit, limit: int, judged: str, *, executions: int) -> RepeatedCompiles:

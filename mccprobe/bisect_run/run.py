@@ -11,6 +11,7 @@ from mccprobe.bisect_run.confirm import Judgement, identify, invalid_before, jud
 from mccprobe.bisect_run.determinism import (
     Determinism,
     RepeatedCompiles,
+    one_sample,
     repeat_command,
     repeat_side,
     repeatable_with_fixed_addresses,
@@ -75,7 +76,21 @@ def run_bisection(
     request: BisectRequest, run: RunDirectory, journal: Journal, executor: Executor, progress: Progress
 ) -> BisectReport:
     """Do the whole bisection. Raises MccprobeError for what the user must mend."""
-    state = _State(request, run, journal, Ledger(run, journal, executor), time.monotonic(), load_pass_table())
+    ledger = Ledger(run, journal, executor)
+    started = time.monotonic()
+    try:
+        return _bisect(_State(request, run, journal, ledger, started, load_pass_table()), progress, prove_later=True)
+    except _BitcodeDiffers:
+        # the ledger and the journal keep what still holds; only the compiles are made from the source now
+        return _bisect(_State(request, run, journal, ledger, started, load_pass_table()), progress, prove_later=False)
+
+
+class _BitcodeDiffers(Exception):
+    """The bitcode route was relied on and did not hold."""
+
+
+def _bisect(state: _State, progress: Progress, *, prove_later: bool) -> BisectReport:
+    request, journal = state.request, state.journal
     state.notes += request.notes
     prefix = fixed_addresses_prefix() if request.fixed_addresses else ()
     if not prefix:
@@ -91,7 +106,8 @@ def run_bisection(
         rest = Rest(request.toolchain, state.ledger, request.inputs, rest_args, timeout_s=request.compile_timeout_s)
         other = reference_unit(request, unit)
         linker, other_linker = _linkers(request, unit, other, rest)
-        unit.finish([other] if other is not None and other.recorded is unit.recorded else [])
+        variants = [other] if other is not None and other.recorded is unit.recorded else []
+        unit.finish(variants, prove_later=prove_later)
         short = CodegenOnly(unit) if unit.recorded.from_bitcode else None
         reference: Reference | None = None
         if other is None:
@@ -121,9 +137,11 @@ def run_bisection(
     axis = PassAxis(unit, judge, first.log.total, short)
     repeats = repeat_command(unit, executions=axis.total)  # done while the search leaves a core idle
     progress.stage(f"searching {first.log.total} pass executions")
-    settings = replace(request.settings, width=executor.width)
+    settings = replace(request.settings, width=state.ledger.executor.width)
     with state.phase("search"):
         result = bisect(axis, settings, known=known, on_trial=_EdgeWatch(unit, axis, progress.trial))
+    if not unit.bitcode_holds():
+        raise _BitcodeDiffers
     sides = _repeat_sides(unit, axis, result)
     if not all(side.result().same for side in sides) and not axis.holds_in_full((result.good, result.bad)):
         state.warnings.append(
@@ -133,7 +151,8 @@ def run_bisection(
             result = bisect(axis, settings, known=known, on_trial=progress.trial)
         sides = _repeat_sides(unit, axis, result)
     with state.phase("determinism"):
-        unstable = [found for found in (r.result() for r in (repeats, *sides)) if not found.same]
+        found = [one_sample(unit), *(repeated.result() for repeated in (repeats, *sides))]
+        unstable = [finding for finding in found if not finding.same]
     return _report(state, unit, axis, judge, oracle, reference, unstable, result, progress)
 
 

@@ -16,6 +16,7 @@ from concurrent.futures import Future
 from dataclasses import replace
 from pathlib import Path
 
+from mccprobe.compilation.executor import Urgency
 from mccprobe.compilation.image import replace_image
 from mccprobe.compilation.job import OUTPUT, SCRATCH, CompileJob, CompileOutcome
 from mccprobe.compilation.ledger import Ledger
@@ -25,6 +26,7 @@ from mccprobe.toolchain.base import Recording, Toolchain
 from mccprobe.toolchain.jobs import Job, JobKind, back_end_argv, emits_object, front_end_argv, replace_mllvm
 
 UNLIMITED = -1
+PROVE_LATER_EXECUTIONS = 1000  # some 0.1 s of compile: above, the search does not wait for the direct compile
 # What the host half is compiled with in place of a device image: found again by its content.
 # Roomy, so that images also fit into the linked program in its place; larger ones are linked each.
 PLACEHOLDER_IMAGE = b"mccprobe: a device image goes here\n" * 60_000
@@ -173,6 +175,7 @@ class Unit:
         self.driver_flags = tuple(driver_flags)
         self.base: list[str] = []
         self.samples: list[str] = []
+        self.proved = True  # False while the bitcode route has not been compared with the direct compile
 
     @property
     def ledger(self) -> Ledger:
@@ -226,12 +229,13 @@ class Unit:
             job = replace(job, argv=(*source.toolchain.driver, *given, "-c", str(source.source), "-o", OUTPUT))
         return replace(job, env={**job.env, **env}, label=f"{self.tag} repeat {ordinal} of limit {limit}")
 
-    def start(self, *, fixed: bool = True) -> list[Future[CompileOutcome]]:
+    def start(self, *, fixed: bool = True, urgency: Urgency = Urgency.NOW) -> list[Future[CompileOutcome]]:
         """Start the user's compile: from the source, without a limit."""
-        return [
-            self.ledger.submit(self.job(index=index, from_source=True, fixed=fixed, label=f"{self.tag} direct"))
+        jobs = [
+            self.job(index=index, from_source=True, fixed=fixed, label=f"{self.tag} direct")
             for index in range(len(self.recorded.jobs))
         ]
+        return [self.ledger.submit(job, urgency=urgency) for job in jobs]
 
     def prepare(self) -> None:
         """`begin` and `finish` in one."""
@@ -240,21 +244,21 @@ class Unit:
 
     def begin(self) -> None:
         """Start what `finish` waits for."""
-        self.start(fixed=False)
         self.recorded.front_ends()
         self.recorded.start_host_half()
+        self.start(fixed=False, urgency=Urgency.LATER)
 
-    def finish(self, variants: Sequence[Unit] = ()) -> None:
-        """Compile directly once, make the bitcode, and check that both routes give one object.
+    def finish(self, variants: Sequence[Unit] = (), *, prove_later: bool = False) -> None:
+        """Make the bitcode, and check that it gives the object of the direct compile.
 
         variants: others of the same source, whose unlimited compile may start as soon as there is bitcode.
+        prove_later: of a large unit the direct compile is not waited for; ask `bitcode_holds` in the end.
         Raises SourceDoesNotCompile with the compiler's message.
         """
         source = self.recorded
-        direct = self.start(fixed=False)
-        front_ends = source.front_ends()
-        self.samples = [self._require(future.result()) for future in direct]
-        if not source.keep_bitcode(front_ends):
+        direct = self.start(fixed=False, urgency=Urgency.LATER)
+        if not source.keep_bitcode(source.front_ends()):
+            self.samples = [self._require(future.result()) for future in direct]
             self.base = [self._require(future.result()) for future in self.start()]
             return
         source.from_bitcode = True
@@ -262,19 +266,33 @@ class Unit:
         again = [self.ledger.submit(self.job(UNLIMITED, index=index)) for index in range(len(source.jobs))]
         for variant in variants:
             variant.start_unlimited()
-        objects = [future.result().object for future in again]
-        # with addresses not fixed a difference need not be the bitcode's fault
-        self.base = (
-            self.samples
-            if objects == self.samples
-            else [self._require(future.result()) for future in self.start()]
-        )
-        if objects != self.base:
+        outcomes = [future.result() for future in again]
+        self.base = [outcome.object for outcome in outcomes if outcome.object is not None]
+        self.proved = False
+        large = sum(outcome.log.total for outcome in outcomes) > PROVE_LATER_EXECUTIONS
+        if prove_later and large and len(self.base) == len(outcomes):
+            return
+        if not self.bitcode_holds():
             source.from_bitcode = False
             source.notes.append(
                 "compiling from cached bitcode does not give the object of the direct compile; every trial compiles "
                 "the source"
             )
+
+    def bitcode_holds(self) -> bool:
+        """Compare with the direct compile. False sets `base` to what the source gives.
+
+        The direct compile ran without fixed addresses: where it differs, one with them decides.
+        """
+        if not self.proved:
+            self.proved = True
+            direct = self.start(fixed=False, urgency=Urgency.LATER)
+            self.samples = [self._require(future.result()) for future in direct]
+            if self.samples != self.base:
+                fixed = [self._require(future.result()) for future in self.start()]
+                self.proved = fixed == self.base
+                self.base = fixed
+        return self.proved
 
     def prepare_from(self, other: Unit) -> None:
         """As another variant of the same source, or from the source alone where there is no bitcode."""
