@@ -72,7 +72,6 @@ class RunResult:
     error: str = ""
     stdout_bytes: int = 0
     stderr_bytes: int = 0
-    left_behind: bool = False
 
     @property
     def ok(self) -> bool:
@@ -122,8 +121,8 @@ def _has_ended(process: subprocess.Popen[bytes]) -> bool:
     return state is not None
 
 
-def _end_group(process: subprocess.Popen[bytes]) -> bool:
-    """End whatever is left of the child's group and reap the child. True if others were left.
+def _end_group(process: subprocess.Popen[bytes]) -> None:
+    """End whatever is left of the child's group and reap the child.
 
     SIGTERM goes out before the child is reaped: until then the kernel cannot give its id to
     another process. The same holds for the group's id as long as anybody is left in it.
@@ -138,14 +137,11 @@ def _end_group(process: subprocess.Popen[bytes]) -> bool:
     with _live_lock:
         process.wait()
         _live.discard(process)
-    if not _signal_group(process, 0):
-        return False
     while _signal_group(process, 0):
         if time.monotonic() >= deadline:
             _signal_group(process, signal.SIGKILL)
             break
         time.sleep(0.005)
-    return True
 
 
 def stop_all() -> None:
@@ -307,7 +303,7 @@ def _run(spec: RunSpec) -> RunResult | None:
         timed_out = _pump(process, {process.stdout.fileno(): out, process.stderr.fileno(): err}, deadline)
         stopped = _must_stop()
     finally:
-        left_behind = _end_group(process)
+        _end_group(process)
         process.stdout.close()
         process.stderr.close()
     if stopped:
@@ -320,7 +316,6 @@ def _run(spec: RunSpec) -> RunResult | None:
         timed_out=timed_out,
         stdout_bytes=out.total,
         stderr_bytes=err.total,
-        left_behind=left_behind and not timed_out,
     )
 
 

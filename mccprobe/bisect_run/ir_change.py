@@ -45,6 +45,9 @@ _QUOTED_OR_COMMENT = re.compile(r'("[^"]*")|;.*$')
 _METADATA_CALLS = ("@llvm.dbg.", "@llvm.experimental.noalias.scope.decl(")
 _COMPARED_LINES = 400
 _DEFINED = re.compile(r'define [^@]*@(?:"([^"]+)"|([-\w$.]+))\(')
+_ACCESS = re.compile(r"(?:^|= )\s*(?:load|store|atomicrmw|cmpxchg) ")
+_ACCESS_ALIGN = re.compile(r", align \d+(?=$|,| )")
+_TAIL_MARKER = re.compile(r"(?<![%@\w.])(?:tail|notail) call ")
 _SPACE = re.compile(r"\s+")
 
 
@@ -77,8 +80,11 @@ def instruction_lines(text: str) -> list[str]:
 
 def _without_attributes(text: str, *, signature: bool) -> str:
     text = _ATTRIBUTE.sub(" ", _METADATA.sub("", text))
+    # what a pass deduced of a call or an access: believed by later steps, computing nothing
     if signature:
-        text = _ALIGN.sub(" ", text)
+        text = _TAIL_MARKER.sub("call ", _ALIGN.sub(" ", text))
+    elif _ACCESS.search(text):
+        text = _ACCESS_ALIGN.sub("", text)
     return _SPACE.sub(" ", text).replace(" ,", ",").replace(" )", ")").replace("( ", "(")
 
 

@@ -94,7 +94,7 @@ def make_plan(options: BisectOptions, cache: Path) -> Plan:
         compile_timeout_s=options.compile_timeout,
         arch=options.arch,
         fixed_addresses=options.fixed_addresses,
-        notes=_promises(flags),
+        promises=_promises(flags, bare, reference),
     )  # fmt: skip
     return Plan(request, tuple(told), kernel)
 
@@ -275,12 +275,17 @@ def _oracle(options: BisectOptions, kernel: KernelSpec | None) -> OracleChoice:
         raise UsageError(f"--run-args cannot be split: {error}: {options.run_args}") from error
 
 
-def _promises(flags: Sequence[ResolvedFlag]) -> tuple[str, ...]:
-    """A flag by which the user promises something: a wrong result may be a broken promise."""
-    notes = []
-    for flag in flags:
-        for risk in flag.flag.risks if flag.flag else ():
-            if risk.kind == "promise":
-                told = f"{flag.text} is a promise to the compiler ({risk.note})"
-                notes.append(f"{told}: a wrong result may be a broken one")
-    return tuple(notes)
+def _promises(flags: Sequence[ResolvedFlag], bare: Arguments, reference: Sequence[str] | None) -> tuple[str, ...]:
+    """Options of the bad build alone by which the user promises something: a wrong result may break the promise."""
+    catalogue = load_catalogue()
+    told = {flag.text: flag.flag for flag in flags}
+    for group in bare.options:
+        if reference is not None and group[-1] not in reference:
+            option = mllvm_value(group) or group[0]
+            told.setdefault(option, catalogue.find(option_key(option)))
+    return tuple(
+        f"{text} is a promise to the compiler ({risk.note}): a wrong result may be a broken one"
+        for text, entry in told.items()
+        for risk in (entry.risks if entry else ())
+        if risk.kind == "promise"
+    )

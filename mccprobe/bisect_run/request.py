@@ -41,6 +41,7 @@ class BisectRequest:
     inputs: further sources, objects, libraries (in the user's order); link_args: what only links.
     reference_args: compile options of the reference build, None when there is no reference.
     only_flags_differ: the reference is the bad build less the flags.
+    promises: sentences on flags by which the user promises something to the compiler.
     """
 
     toolchain: Toolchain
@@ -58,7 +59,7 @@ class BisectRequest:
     compile_timeout_s: float = 300.0
     arch: str = ""
     fixed_addresses: bool = True
-    notes: tuple[str, ...] = ()
+    promises: tuple[str, ...] = ()
     extra: dict[str, Any] = field(default_factory=dict)
 
     @property

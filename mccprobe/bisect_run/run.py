@@ -37,7 +37,7 @@ from mccprobe.report.record import BisectReport, Culprit, EdgeRecord, Status
 from mccprobe.search.procedure import SearchResult, bisect
 from mccprobe.search.procedure import Status as SearchStatus
 from mccprobe.search.trial import Purpose, Trial
-from mccprobe.toolchain.locate import fixed_addresses_prefix
+from mccprobe.toolchain.locate import fixed_addresses_prefix, which
 
 
 @dataclass
@@ -91,7 +91,6 @@ class _BitcodeDiffers(Exception):
 
 def _bisect(state: _State, progress: Progress, *, prove_later: bool) -> BisectReport:
     request, journal = state.request, state.journal
-    state.notes += request.notes
     prefix = fixed_addresses_prefix() if request.fixed_addresses else ()
     if not prefix:
         state.warnings.append(
@@ -248,7 +247,8 @@ def _report(
     confidence = result.confidence if edge else None
     notes = [*state.notes, *unit.recorded.notes, *result.notes, *(judgement.notes if judgement else [])]
     if result.status is SearchStatus.NO_DIFFERENCE and request.oracle.kind == "command":
-        notes.append("the check called every build GOOD: make sure that it can fail; `cmd || echo FAIL` always exits 0")
+        require_that_it_can_fail(oracle, state.run)
+        notes.append("the check called every build GOOD; it does call a program BAD that only fails")
     good, bad = _ends(axis, result)
     return BisectReport(
         status=status,
@@ -280,12 +280,27 @@ def _report(
         good_output=judge.first[good].reason if good in judge.first else "",
         bad_output=judge.first[bad].reason if bad in judge.first else "",
         log_lines=judgement.log.around if judgement and keep else (),
+        promises=request.promises,
         notes=tuple(dict.fromkeys(notes)),
         warnings=tuple(state.warnings),
         run_directory=str(state.run.root),
         seconds=time.monotonic() - state.started,
         phases=state.phases,
     )
+
+
+def require_that_it_can_fail(oracle: Oracle, run: RunDirectory) -> None:
+    """A check that calls everything GOOD proves nothing. Raises OracleUnusable if it accepts `false`."""
+    failing = which("false")
+    if failing is None:
+        return
+    with run.scratch("check") as scratch:
+        outcome = oracle.judge(failing, scratch)
+    if outcome.verdict is Verdict.GOOD:
+        raise OracleUnusable(
+            "the check cannot fail: it says GOOD of both ends, and of a program that does nothing but exit 1",
+            hint="`cmd || echo FAIL` always exits 0; let the check exit 1 when the result is wrong",
+        )
 
 
 def _oracle_hint(result: SearchResult) -> str:

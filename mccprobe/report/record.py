@@ -128,6 +128,7 @@ class BisectReport:
     good_output: str = ""
     bad_output: str = ""
     log_lines: tuple[str, ...] = ()
+    promises: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
     run_directory: str = ""
@@ -178,6 +179,7 @@ class BisectReport:
             },
             "oracle": {"text": self.oracle, "good": self.good_output, "bad": self.bad_output},
             "log": list(self.log_lines),
+            "promises": list(self.promises),
             "notes": list(self.notes),
             "warnings": list(self.warnings),
             "run_directory": self.run_directory,

@@ -93,6 +93,9 @@ def test_the_same_program_without_aliasing_metadata(major: int, compiler: Callab
         ("  %1 = load i32, i32* %0, align 4", "  %1 = load i32, i32* %0, align 4, !tbaa !5, !noundef !6"),
         ("  br i1 %1, label %2, label %3, !prof !1", "  br i1 %1, label %2, label %3, !prof !9, !llvm.loop !2"),
         ("  store i32 1, ptr %0, align 4, !dbg !7", "  store i32 1, ptr %0, align 4"),
+        ("  %1 = load i32, i32* %0, align 4", "  %1 = load i32, i32* %0, align 16"),
+        ("  store i32 1, ptr %0, align 4", "  store i32 1, ptr %0, align 8"),
+        ("  %1 = call i32 @g()", "  %1 = tail call i32 @g()"),
         ("3:    ; preds = %1, %2", "3:         ; preds = %2, %1"),
         ("  ret void", "  ret void\n  #dbg_value(i32 %x, !12, !DIExpression(), !13)"),
         (
@@ -116,8 +119,7 @@ def test_attributes_and_metadata(before: str, after: str) -> None:
     [
         ("  %1 = add i32 %0, 1", "  %1 = sub i32 %0, 1"),
         ("  %1 = add nsw i32 %0, 1", "  %1 = add i32 %0, 1"),
-        ("  %1 = load i32, i32* %0, align 4", "  %1 = load i32, i32* %0, align 16"),
-        ("  store i32 1, ptr %0, align 4", "  store i32 1, ptr %0, align 8"),
+        ("  %1 = alloca i32, align 4", "  %1 = alloca i32, align 16"),
         ("  %1 = load i32, ptr %0, align 4", "  %1 = load volatile i32, ptr %0, align 4"),
         ("  ret i32 %cold", "  ret i32 %hot"),
         ("  call void @range()", "  call void @memory()"),
