@@ -85,7 +85,8 @@ def repeat_command(unit: Unit, *, executions: int) -> RepeatedCompiles:
     source = unit.recorded
     # an offload compile repeats the very job; a plain one goes through the driver, which is another process
     known = [unit.base[source.active]] if source.offload else []
-    return RepeatedCompiles(unit, None, MOST_COMPILES if executions <= CHEAP_EXECUTIONS else LEAST_COMPILES, known)
+    least = LEAST_COMPILES - len(known)
+    return RepeatedCompiles(unit, None, MOST_COMPILES if executions <= CHEAP_EXECUTIONS else least, known)
 
 
 def repeatable_with_fixed_addresses(unit: Unit, limits: Sequence[int]) -> bool:

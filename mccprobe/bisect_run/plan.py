@@ -11,7 +11,7 @@ from pathlib import Path
 
 from mccprobe.bisect_run.options import BisectOptions
 from mccprobe.bisect_run.request import BisectRequest, OracleChoice
-from mccprobe.errors import InputError, SourceDoesNotCompile, ToolchainError, UnknownFlag, UsageError
+from mccprobe.errors import InputError, SourceDoesNotCompile, ToolchainError, UsageError
 from mccprobe.flags.catalogue import Catalogue, ResolvedFlag, load_catalogue
 from mccprobe.kernel.spec import KernelSpec, is_shipped, load_kernel, shipped_kernel
 from mccprobe.search.procedure import Settings
@@ -32,6 +32,7 @@ from mccprobe.toolchain.command import (
     without_flags,
     without_side_outputs,
 )
+from mccprobe.toolchain.flag_probe import not_taken
 from mccprobe.toolchain.jobs import option_key
 from mccprobe.toolchain.mcc import MccPaths
 from mccprobe.toolchain.sim import SimToolchain
@@ -193,6 +194,8 @@ def _probed(catalogue: Catalogue, text: str, toolchain: Toolchain) -> ResolvedFl
     A text with a dash is tried as an LLVM option first, then as the driver's own.
     """
     flag = catalogue.resolve(text)
+    if isinstance(toolchain, SimToolchain) and not flag.verbatim and not toolchain.incomplete:
+        return flag  # our own plugin takes every LLVM option of our own catalogue (tests/sim)
     with tempfile.TemporaryDirectory(prefix="mccprobe-probe-") as folder:
         complaint = toolchain.refusal(flag.argv, Path(folder))
         if not complaint:
@@ -201,14 +204,7 @@ def _probed(catalogue: Catalogue, text: str, toolchain: Toolchain) -> ResolvedFl
             other: tuple[str, ...] = (text,) if flag.argv[0] == "-mllvm" else ("-mllvm", text)
             if not toolchain.refusal(other, Path(folder)):
                 return replace(flag, argv=other)
-    if isinstance(toolchain, SimToolchain) and toolchain.incomplete:
-        raise ToolchainError(toolchain.incomplete, hint="Debian: apt-get install llvm-14-dev, then run again")
-    first = next((line for line in complaint.splitlines() if line.strip()), complaint)
-    raise UnknownFlag(
-        text,
-        reason=f"{toolchain.driver[0]} does not take {' '.join(flag.argv)}: {first}",
-        hint="is it spelled as the compiler's hidden help has it (-mllvm -help-hidden), and is the value allowed?",
-    )
+    raise not_taken(toolchain, flag.argv, text, complaint)
 
 
 def _refuse_twice(flags: Sequence[ResolvedFlag]) -> None:

@@ -29,7 +29,7 @@ from mccprobe.compilation.ledger import Ledger
 from mccprobe.compilation.program import Linker, Program, Rest
 from mccprobe.compilation.store import RunDirectory
 from mccprobe.compilation.unit import UNLIMITED, RecordedSource, Unit
-from mccprobe.errors import BudgetSpent, OracleUnusable, ToolchainError
+from mccprobe.errors import BudgetSpent, OracleUnusable, SourceDoesNotCompile, ToolchainError
 from mccprobe.oracle.checks import Oracle
 from mccprobe.oracle.verdict import Verdict
 from mccprobe.passes.table import PassTable, load_pass_table
@@ -37,6 +37,8 @@ from mccprobe.report.record import BisectReport, Culprit, EdgeRecord, Status
 from mccprobe.search.procedure import SearchResult, bisect
 from mccprobe.search.procedure import Status as SearchStatus
 from mccprobe.search.trial import Purpose, Trial
+from mccprobe.toolchain.flag_probe import OPTION_COMPLAINTS, not_taken
+from mccprobe.toolchain.jobs import option_key
 from mccprobe.toolchain.locate import fixed_addresses_prefix, which
 
 
@@ -100,7 +102,7 @@ def _bisect(state: _State, progress: Progress, *, prove_later: bool) -> BisectRe
     progress.stage("compiling the bad build and the reference")
     rest_args = request.reference_args if request.reference_args is not None else request.bad_args
     unit = bad_unit(request, state.ledger, prefix)
-    with state.phase("prepare"):
+    with state.phase("prepare"), flags_taken(request):
         unit.begin()
         rest = Rest(request.toolchain, state.ledger, request.inputs, rest_args, timeout_s=request.compile_timeout_s)
         other = reference_unit(request, unit)
@@ -153,6 +155,19 @@ def _bisect(state: _State, progress: Progress, *, prove_later: bool) -> BisectRe
         found = [one_sample(unit), *(repeated.result() for repeated in (repeats, *sides))]
         unstable = [finding for finding in found if not finding.same]
     return _report(state, unit, axis, judge, oracle, reference, unstable, result, progress)
+
+
+@contextlib.contextmanager
+def flags_taken(request: BisectRequest) -> Iterator[None]:
+    """A compile that fails for one of the flags is the flag's fault, not the source's."""
+    try:
+        yield
+    except SourceDoesNotCompile as error:
+        if any(words in error.detail for words in OPTION_COMPLAINTS):
+            for flag in request.flags:
+                if any(option_key(part) in error.detail for part in flag if part != "-mllvm"):
+                    raise not_taken(request.toolchain, flag, " ".join(flag), error.detail) from error
+        raise
 
 
 def bad_unit(request: BisectRequest, ledger: Ledger, prefix: tuple[str, ...]) -> Unit:

@@ -29,7 +29,7 @@ UNLIMITED = -1
 PROVE_LATER_EXECUTIONS = 1000  # some 0.1 s of compile: above, the search does not wait for the direct compile
 # What the host half is compiled with in place of a device image: found again by its content.
 # Roomy, so that images also fit into the linked program in its place; larger ones are linked each.
-PLACEHOLDER_IMAGE = b"mccprobe: a device image goes here\n" * 60_000
+PLACEHOLDER_IMAGE = b"mccprobe: a device image goes here\n" * 20_000
 
 
 class RecordedSource:
