@@ -27,7 +27,8 @@ class ExitCode(IntEnum):
 
 EXIT_CODE_MEANINGS: dict[ExitCode, str] = {
     ExitCode.DONE: "done: found, or exposed with its caveat",
-    ExitCode.ANSWER_IS_NO: "done, and the answer is no: wrong already at limit 0, no difference, or undecided",
+    ExitCode.ANSWER_IS_NO: "done, and the answer is no: wrong already at limit 0, no difference, or undecided; "
+    "diff: they differ; lint: there are findings",
     ExitCode.USAGE: "usage: an option, a flag name or a combination that makes no sense",
     ExitCode.TOOLCHAIN: "a compiler or tool is missing or unusable",
     ExitCode.INPUT: "an input cannot be read, decoded or compiled",
@@ -154,6 +155,45 @@ class RunDirectoryUnusable(InputError):
     """Raised when the run directory cannot be made, is in use, or the disk is full."""
 
     code = "run-directory"
+
+
+class BadBinary(InputError):
+    """Raised when the bytes of an object are not what its format says; the base of the four below."""
+
+    code = "bad-binary"
+    usual_hint = "the file is damaged, cut off, or of another kind than its first bytes say"
+
+    def __init__(
+        self, file: str, problem: str, *, offset: int | None = None, expected: str = "", hint: str = ""
+    ) -> None:
+        self.file, self.problem, self.offset, self.expected = file, problem, offset, expected
+        text = f"{file}: {problem}" if file else problem
+        text += f", expected {expected}" if expected else ""
+        super().__init__(text + (f" (offset 0x{offset:x})" if offset is not None else ""), hint=hint)
+
+
+class BadElf(BadBinary):
+    """Raised when ELF headers, sections, segments or symbols cannot be read."""
+
+    code = "bad-elf"
+
+
+class BadNote(BadBinary):
+    """Raised when a note section or segment does not consist of notes."""
+
+    code = "bad-note"
+
+
+class BadBundle(BadBinary):
+    """Raised when an offload bundle, compressed or not, cannot be taken apart."""
+
+    code = "bad-bundle"
+
+
+class BadMetadata(BadBinary):
+    """Raised when kernel metadata is no MessagePack or YAML document of maps, lists and scalars."""
+
+    code = "bad-metadata"
 
 
 class OracleUnusable(MccprobeError):

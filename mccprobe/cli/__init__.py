@@ -26,6 +26,13 @@ FIRST_LINES, LAST_LINES = 25, 15  # shown of a compiler's message: the first err
 
 COMMANDS = {
     "bisect": ("mccprobe.cli.bisect_cmd", "bisect", "find the pass execution that makes a program wrong"),
+    "diff": ("mccprobe.cli.diff_cmd", "diff", "compare objects or listings: resources, moved and changed instructions"),
+    "disasm": ("mccprobe.cli.disasm_cmd", "disasm", "show the instruction stream: pipes, loops, 12-byte words"),
+    "lint": ("mccprobe.cli.lint_cmd", "lint", "suspicious things in an instruction stream and its metadata"),
+    "notes": ("mccprobe.cli.notes_cmd", "notes", "decode every note and metadata document of an object"),
+    "report": (
+        "mccprobe.cli.report_cmd", "report", "registers, shared memory, spills and occupancy of each kernel"
+    ),
     "toolchains": ("mccprobe.cli.toolchains_cmd", "toolchains", "list compilers: what was found, what each can do"),
 }
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from mccprobe.errors import MccprobeError
 from mccprobe.toolchain import locate
+from mccprobe.toolchain.amdgcn import amdgcn_toolchain
 from mccprobe.toolchain.base import Toolchain
 from mccprobe.toolchain.clang import ClangToolchain
 from mccprobe.toolchain.mcc import MccPaths, find_mcc, mcc_toolchain
@@ -36,8 +37,8 @@ class Entry:
 
 
 def inventory(paths: MccPaths, cache: Path) -> list[Entry]:
-    """mcc, sim and every clang of PATH, each probed."""
-    entries = [_mcc(paths, cache), _sim(cache)]
+    """mcc, the stand-ins and every clang of PATH, each probed."""
+    entries = [_mcc(paths, cache), _sim(cache), _described("amdgcn", amdgcn_toolchain)]
     seen = set()
     for name in [f"clang-{major}" for major in CLANG_MAJORS] + ["clang"]:
         path = locate.which(name)

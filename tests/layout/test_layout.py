@@ -44,7 +44,8 @@ BINARY_LINE = (("binary",), ("isa",), ("model",), ("report",))
 DATA_FOLDERS = ("sim/include", "sim/runtime", "sim/plugin", "sim/driver", "flags/data", "passes/data")
 
 MAX_MODULE_LINES = 500  # beyond it a module has more than one subject
-DISTRIBUTIONS = {"elftools": "pyelftools"}  # import name -> package name, where they differ
+OPTIONAL_IMPORTS = {"frames": "model/frames.py", "fast": "isa/bulk.py"}  # extra -> the one module that imports it
+DISTRIBUTIONS = {"elftools": "pyelftools", "yaml": "pyyaml"}  # import name -> package name, where they differ
 
 
 def _allowed_by_name() -> dict[str, frozenset[str]]:
@@ -197,16 +198,18 @@ def test_every_folder_of_modules_is_a_package() -> None:
 def test_third_party_imports_are_declared() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     needed = {re.split(r"[^\w.-]", text)[0].lower() for text in project["dependencies"]}
-    optional = {re.split(r"[^\w.-]", text)[0].lower() for text in project["optional-dependencies"]["frames"]}
+    optional = {
+        (re.split(r"[^\w.-]", text)[0].lower(), PACKAGE / place)
+        for extra, place in OPTIONAL_IMPORTS.items()
+        for text in project["optional-dependencies"][extra]
+    }
     undeclared = []
     for path in MODULES:
         for line, name in _imports(path, _parse(path)):
             top = name.split(".")[0]
             if top != "mccprobe" and top not in sys.stdlib_module_names:
                 package = DISTRIBUTIONS.get(top, top)
-                if package not in needed and not (
-                    package in optional and path == PACKAGE / "model/frames.py"
-                ):
+                if package not in needed and (package, path) not in optional:
                     undeclared.append(f"{_relative(path)}:{line}: {top}")
     assert not undeclared
 

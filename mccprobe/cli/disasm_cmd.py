@@ -1,0 +1,57 @@
+"""`mccprobe disasm`: the instruction stream of a listing or an object."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from mccprobe.cli.listing_options import disassemblers
+from mccprobe.console import Console, visible
+from mccprobe.errors import UsageError
+
+
+@click.command("disasm", context_settings={"help_option_names": ["-h", "--help"]})
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option("--function", "function", metavar="NAME", help="this function only")
+@click.option("--target", default="", metavar="ARCH", help="this architecture only (mp_22), where a file has several")
+@click.option("--words", is_flag=True, help="by 12-byte words with their slots (MTGPU, with bytes)")
+@click.option("--loops", is_flag=True, help="the loops instead of the stream")
+@click.option("--mcc", metavar="PATH", help="the mcc whose llvm-objdump is used")
+@click.option("--musa-path", metavar="DIR", help="the MUSA toolkit to use")
+@click.option("--json", "as_json", is_flag=True, help="one JSON document (reports/disasm.schema.json)")
+@click.pass_obj
+def disasm(
+    console: Console,
+    file: Path,
+    function: str | None,
+    target: str,
+    words: bool,
+    loops: bool,
+    mcc: str | None,
+    musa_path: str | None,
+    as_json: bool,
+) -> int:
+    """Show the instruction stream: pipes, loops, 12-byte words.
+
+    FILE is a listing (mcc -S, llvm-objdump -d, nvdisasm -hex) or an object; what it is, is seen from
+    its content.
+
+    \b
+    Examples:
+      mccprobe disasm kernel.s
+      mccprobe disasm kernel.o --words --function gemm
+    """
+    from mccprobe.isa.disassemble import load
+    from mccprobe.report.disasm_record import document, view
+    from mccprobe.report.disasm_text import render
+
+    views = [view(source, function or "") for source in load(file, disassemblers(mcc, musa_path), target=target)]
+    if function and not any(one.functions for one in views):
+        names = sorted({item.name for one in views for item in one.source.listing.functions})
+        raise UsageError(f"{file}: no function {function}", hint="it has: " + ", ".join(names[:20]) if names else "")
+    if as_json:
+        console.document(document(views, with_words=words))
+    else:
+        console.result(visible(render(views, words=words, loops=loops)))
+    return 0

@@ -1,0 +1,52 @@
+"""`mccprobe lint`: suspicious things in an instruction stream and its metadata."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from mccprobe.cli.listing_options import disassemblers
+from mccprobe.console import Console, visible
+
+
+@click.command("lint", context_settings={"help_option_names": ["-h", "--help"]})
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option("--target", default="", metavar="ARCH", help="this architecture only (mp_22), where a file has several")
+@click.option(
+    "--spill-threshold", type=click.IntRange(min=0), default=16, show_default=True, metavar="BYTES",
+    help="private bytes of a thread that are no spill yet",
+)  # fmt: skip
+@click.option("--mcc", metavar="PATH", help="the mcc whose llvm-objdump is used")
+@click.option("--musa-path", metavar="DIR", help="the MUSA toolkit to use")
+@click.option("--json", "as_json", is_flag=True, help="one JSON document (reports/lint.schema.json)")
+@click.pass_obj
+def lint(
+    console: Console,
+    file: Path,
+    target: str,
+    spill_threshold: int,
+    mcc: str | None,
+    musa_path: str | None,
+    as_json: bool,
+) -> int:
+    """Look for what should not be in a compiler's output, with evidence and certainty.
+
+    Exit 0 if clean, 1 if anything was found. Observations are shown and change no exit code.
+
+    \b
+    Example:
+      mccprobe lint kernel.s
+    """
+    from mccprobe.isa.disassemble import load
+    from mccprobe.isa.lint import lint_images
+    from mccprobe.isa.lint_rules import RULES
+    from mccprobe.report.lint_record import document, render
+
+    sources = load(file, disassemblers(mcc, musa_path), target=target)
+    results = lint_images(sources, RULES, spill_threshold_bytes=spill_threshold)
+    if as_json:
+        console.document(document(results, RULES))
+    else:
+        console.result(visible(render(results)))
+    return 1 if any(one.findings for one in results) else 0

@@ -1,0 +1,75 @@
+"""`mccprobe notes`: what the notes of a device object say, key by key."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from mccprobe import __version__
+from mccprobe.console import Console, visible
+
+
+@click.command("notes", context_settings={"help_option_names": ["-h", "--help"]})
+@click.argument("files", metavar="FILE...", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.option("--hex", "with_hex", is_flag=True, help="the bytes of each descriptor as well")
+@click.option("--json", "as_json", is_flag=True, help="one JSON document (reports/notes.schema.json)")
+@click.pass_obj
+def notes(console: Console, files: tuple[Path, ...], with_hex: bool, as_json: bool) -> int:
+    """Decode every note and every metadata document, with its raw keys.
+
+    FILE: a device object, a bundle (compressed or not), a host object or library that carries some,
+    or assembly text. It is recognised by its content.
+
+    \b
+    Example:
+      mccprobe notes kernel.o
+      mccprobe notes --hex libkernels.so
+    """
+    from mccprobe.binary.listed import list_notes
+
+    images: list[dict[str, Any]] = []
+    warnings: list[str] = []
+    for file in files:
+        more, told = list_notes(file)
+        images += more
+        warnings += told
+    for warning in warnings:
+        console.message(f"warning: {warning}")
+    if as_json:
+        for image in images:
+            for note in image["notes"]:
+                descriptor = note.pop("descriptor")
+                note["hex"] = descriptor.hex() if with_hex else None
+        console.document(
+            {"schema_version": 1, "tool_version": __version__, "status": "ok", "images": images, "warnings": warnings}
+        )
+        return 0
+    console.result(visible("\n".join(line for image in images for line in _lines(image, with_hex))))
+    return 0
+
+
+def _lines(image: dict[str, Any], with_hex: bool) -> list[str]:
+    from mccprobe.binary.describe import describe_value, hex_lines
+
+    kind = ", ".join(word for word in (image["kind"], image["target"]) if word)
+    lines = [f"{image['origin']}  ({kind})".replace("\n", "\\n")]
+    for note in image["notes"]:
+        name = f" {note['name']}," if note["name"] else ""
+        owner = note["owner"].replace("\n", "\\n") or "(no owner)"
+        lines.append(f"  {owner} type 0x{note['type']:x}:{name} {note['size_bytes']} bytes, {note['location']}")
+        if note["problem"]:
+            lines.append(f"    not decoded: {note['problem']}")
+        elif note["decoded"] is not None:
+            lines += describe_value(note["decoded"], 4)
+        elif note["size_bytes"] and not with_hex:
+            lines.append("    not decoded; --hex shows the bytes")
+        if with_hex:
+            lines += hex_lines(note["descriptor"], 4)
+    for text in image["assembly_metadata"]:
+        lines.append(f"  {text['vendor']} metadata in assembly text, line {text['line']}")
+        lines += describe_value(text["decoded"], 4)
+    if len(lines) == 1:
+        lines.append("  no notes")
+    return lines

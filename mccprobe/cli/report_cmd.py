@@ -1,0 +1,88 @@
+"""`mccprobe report`: options to one request, one library call, one of four renderings."""
+
+from __future__ import annotations
+
+import shlex
+import shutil
+import sys
+from pathlib import Path
+
+import click
+
+from mccprobe.cli.common import cache_directory
+from mccprobe.console import Console
+from mccprobe.errors import UsageError
+
+HELP = """Registers, shared memory, spills, instructions and occupancy of each kernel.
+
+FILE is anything that mcc or clang made (object, bundle, assembly text, listing, host program), a .mu
+source or a kernel folder. Without mcc a shipped kernel is compiled for another GPU (amdgcn), and every
+line says so.
+
+\b
+Examples:
+  mccprobe report kernels/gemm --toolchain amdgcn --compare gemm
+  mccprobe report kernel.o --block-size 512
+"""
+
+
+@click.command("report", help=HELP, context_settings={"help_option_names": ["-h", "--help"]})
+@click.argument("files", nargs=-1, required=True, metavar="FILE...", type=click.Path(path_type=Path))
+@click.option("--block-size", type=click.IntRange(1, 1 << 20), metavar="N", help="threads of a block, for occupancy")
+@click.option("--spill-threshold-bytes", type=click.IntRange(0), default=16, show_default=True, metavar="N",
+              help="private memory up to this is no spill")  # fmt: skip
+@click.option("--compare", metavar="KERNEL", help="set the published figures of a shipped kernel beside it")
+@click.option("--toolchain", type=click.Choice(["auto", "mcc", "sim", "amdgcn"]), default="auto", show_default=True,
+              help="compiles a source")  # fmt: skip
+@click.option("--arch", default="mp_22", show_default=True, metavar="ARCH", help="target of a compile with mcc")
+@click.option("--compile-args", metavar="ARGS", help="arguments of that compile [default: kernel.toml, or -O3]")
+@click.option("--mcc", metavar="PATH", help="the mcc to use")
+@click.option("--musa-path", metavar="DIR", help="the MUSA toolkit to pin")
+@click.option("--json", "as_json", is_flag=True, help="one JSON document (reports/report.schema.json)")
+@click.option("--csv", "as_csv", is_flag=True, help="a line of values for each kernel")
+@click.option("--markdown", "as_markdown", is_flag=True, help="tables to paste")
+@click.pass_obj
+def report(
+    console: Console, /, files: tuple[Path, ...], block_size: int | None, spill_threshold_bytes: int,
+    compare: str | None, toolchain: str, arch: str, compile_args: str | None, mcc: str | None, musa_path: str | None,
+    as_json: bool, as_csv: bool, as_markdown: bool,
+) -> int:  # fmt: skip
+    from mccprobe.kernel.spec import shipped_kernel
+    from mccprobe.model.resources import Options
+    from mccprobe.report import render_resources as render
+    from mccprobe.report.device_source import SourceOptions
+    from mccprobe.report.resources_record import ReportRequest, report_on
+    from mccprobe.toolchain.mcc import MccPaths
+
+    if as_json + as_csv + as_markdown > 1:
+        raise UsageError("--json, --csv and --markdown do not go together", hint="choose one")
+    source = SourceOptions(toolchain, MccPaths(mcc, musa_path), arch, _arguments(compile_args), cache_directory())
+    request = ReportRequest(
+        files,
+        Options(block_size, spill_threshold_bytes),
+        source,
+        shipped_kernel(compare) if compare is not None else None,
+    )
+    found = report_on(request)
+    for told in found.told:
+        console.message(told)
+    if as_json:
+        console.document(found.to_dict())
+        return 0
+    if as_csv or as_markdown:
+        for warning in found.warnings:
+            console.message(f"warning: {warning}")
+        console.result(render.render_csv(found) if as_csv else render.render_markdown(found))
+        return 0
+    if console.colored(sys.stdout):
+        console.result(render.render_terminal(found, shutil.get_terminal_size().columns))
+    else:
+        console.result(render.render_text(found))
+    return 0
+
+
+def _arguments(text: str | None) -> tuple[str, ...]:
+    try:
+        return tuple(shlex.split(text)) if text is not None else ()
+    except ValueError as error:
+        raise UsageError(f"--compile-args: {error}", hint="quote it as a shell would") from error

@@ -1,0 +1,82 @@
+"""Whether two instructions differ only by a consistent choice of registers.
+
+A walk over paired instructions in order keeps, for each register of A, the register of B that holds
+its value now. A written operand starts a new value; a read one must agree; a register of B that is
+overwritten for another value no longer holds the old one. A register seen for the first time by a
+read came from outside (the calling convention fixes it) or from an instruction that was not paired:
+it agrees with itself only, unless `free_entry` says that the whole function may have been renamed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from mccprobe.isa.records import Instruction
+from mccprobe.isa.registers import Register, roles, shape_of
+
+_Key = tuple[str, int]
+
+
+class _Holders:
+    """For each register of A, which register of B holds its value."""
+
+    def __init__(self, free_entry: bool) -> None:
+        self.free_entry = free_entry
+        self.to_right: dict[_Key, _Key] = {}
+        self.to_left: dict[_Key, _Key] = {}
+        self.lost: set[_Key] = set()  # values of A that B has overwritten
+
+    def agree(self, left: Register, right: Register) -> bool:
+        for offset in range(left.size):
+            one, two = (left.bank, left.first + offset), (right.bank, right.first + offset)
+            held = self.to_right.get(one)
+            if held is None:
+                if one in self.lost or two in self.to_left or not (self.free_entry or one == two):
+                    return False
+                self.bind(one, two)
+            elif held != two:
+                return False
+        return True
+
+    def bind(self, one: _Key, two: _Key) -> None:
+        old_right = self.to_right.pop(one, None)
+        if old_right is not None:
+            self.to_left.pop(old_right, None)
+        old_left = self.to_left.pop(two, None)
+        if old_left is not None and old_left != one:
+            self.to_right.pop(old_left, None)
+            self.lost.add(old_left)
+        self.lost.discard(one)
+        self.to_right[one] = two
+        self.to_left[two] = one
+
+    def write(self, left: Register, right: Register) -> None:
+        for offset in range(left.size):
+            self.bind((left.bank, left.first + offset), (right.bank, right.first + offset))
+
+
+def consistent(
+    pairs: Sequence[tuple[Instruction, Instruction]], isa: str, *, free_entry: bool = False
+) -> list[bool]:
+    """For each pair, in order: equal but for registers, and these agree with all pairs before it."""
+    holders = _Holders(free_entry)
+    return [_step(holders, left, right, isa) for left, right in pairs]
+
+
+def _step(holders: _Holders, left: Instruction, right: Instruction, isa: str) -> bool:
+    left_shape, right_shape = shape_of(left.text, isa)[0], shape_of(right.text, isa)[0]
+    if left_shape != right_shape and not (left.target and left.mnemonic == right.mnemonic):
+        return False
+    one, two = roles(left, isa), roles(right, isa)
+    good = _alike(one.read, two.read) and _alike(one.written, two.written)
+    if good:
+        for a, b in zip(one.read, two.read, strict=True):
+            good &= holders.agree(a, b)
+    if good or left.text == right.text:
+        for a, b in zip(one.written, two.written, strict=True):
+            holders.write(a, b)
+    return good
+
+
+def _alike(left: Sequence[Register], right: Sequence[Register]) -> bool:
+    return len(left) == len(right) and all(a.size == b.size for a, b in zip(left, right, strict=True))

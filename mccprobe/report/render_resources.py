@@ -1,0 +1,273 @@
+"""A resource report as text, CSV or Markdown. Pure: record in, text out; rich only for a terminal.
+
+A stand-in's heading stands before every line about its kernels, in every format.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterable, Iterator, Sequence
+
+from mccprobe.console import visible
+from mccprobe.model.estimate import AT_MOST, Occupancy
+from mccprobe.model.frames import flat_row
+from mccprobe.model.resources import KernelResources, is_mtgpu, sources
+from mccprobe.report.published import Comparison, scalar_text
+from mccprobe.report.resources_record import ResourceReport
+
+_LABEL = 16  # characters of a label in front of its value
+_PER_THREAD = ("temp", "attribute", "internal", "coefficient", "vector", "accumulation")
+PIPES_SHOWN = 8  # the most frequent; the rest is summed up
+
+
+def render_text(report: ResourceReport) -> str:
+    """Everything, one section a kernel."""
+    parts = ["\n".join(_headed(kernel.heading, _kernel_lines(kernel))) for kernel in report.kernels]
+    if report.comparison is not None:
+        parts.append("\n".join(_headed(_common_heading(report), _comparison_lines(report.comparison))))
+    if report.warnings:
+        lines = ["warnings:", *(f"  - {warning}" for warning in report.warnings)]
+        parts.append("\n".join(_headed(_common_heading(report), lines)))
+    return visible("\n\n".join(parts))
+
+
+def render_terminal(report: ResourceReport, width: int) -> str:
+    """An overview table drawn by rich, then the text."""
+    parts = []
+    for heading in dict.fromkeys(kernel.heading for kernel in report.kernels):
+        rows = [overview_row(kernel) for kernel in report.kernels if kernel.heading == heading]
+        table = _rich_table(rows, width - len(heading) - (2 if heading else 0))
+        parts.append("\n".join(_headed(heading, table)))
+    return "\n\n".join([*parts, render_text(report)])
+
+
+def _rich_table(rows: Sequence[list[str]], width: int) -> list[str]:
+    """Lines of the overview. Numbers keep their columns; names fold."""
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for name in OVERVIEW:
+        text = name in ("kernel", "target", "limiter")
+        least = 20 if name == "kernel" else None
+        table.add_column(
+            name, overflow="fold", justify="left" if text else "right", no_wrap=least is None, min_width=least
+        )
+    for row in rows:
+        table.add_row(*(Text(visible(cell)) for cell in row))
+    stream = io.StringIO()
+    # with a width alone rich would fall back to 80 columns where TERM is dumb
+    width = max(width, MINIMUM_WIDTH)
+    Console(file=stream, force_terminal=True, color_system="standard", width=width, height=len(rows) + 2).print(table)
+    return stream.getvalue().rstrip("\n").split("\n")
+
+
+MINIMUM_WIDTH = 110  # of the overview; a narrower terminal wraps it
+OVERVIEW = ("kernel", "target", "registers", "shared", "private", "spills", "instructions", "blocks/MP", "limiter")
+
+
+def overview_row(kernel: KernelResources) -> list[str]:
+    """One kernel in the cells of `OVERVIEW`; a dash for what is not known."""
+    row = flat_row(kernel)
+    registers = next(
+        (row[f"{kind}_registers"] for kind in ("temp", "vector") if row[f"{kind}_registers"] is not None), None
+    )
+    spills = None if row["vector_spills"] is None else row["vector_spills"] + (row["scalar_spills"] or 0)
+    numbers = [registers, row["shared_memory_bytes"], row["private_memory_bytes"], spills, row["instructions"]]
+    return [
+        row["name"],
+        row["target"] or "-",
+        *map(scalar_text, numbers),
+        scalar_text(row["blocks_per_mp"]),
+        row["limiter"] or "-",
+    ]
+
+
+def render_csv(report: ResourceReport) -> str:
+    """One line a kernel; an absent number is an empty cell. Units stand in the names of the columns."""
+    stream = io.StringIO()
+    rows = [flat_row(kernel) for kernel in report.kernels]
+    writer = csv.DictWriter(stream, list(rows[0]) if rows else ["name"], lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return stream.getvalue()
+
+
+def render_markdown(report: ResourceReport) -> str:
+    """A table of all kernels, one line of occupancy for each model, the comparison."""
+    headings = _common_heading(report)
+    lines = [*_markdown_table((("stand-in", *OVERVIEW) if headings else OVERVIEW),
+                              ([kernel.heading, *overview_row(kernel)] if headings else overview_row(kernel)
+                               for kernel in report.kernels))]  # fmt: skip
+    lines += ["", "Units: registers a thread, shared memory in bytes a block, private memory in bytes a thread."]
+    for kernel in report.kernels:
+        head = f"{kernel.heading}: " if kernel.heading else ""
+        for entry in kernel.occupancy:
+            lines += ["", f"- {head}`{kernel.kernel.name}`, {entry.title}: {occupancy_phrase(entry)}"]
+            if entry.next_step:
+                lines.append(f"  - {head}{entry.next_step}")
+        lines += [f"  - {head}{note}" for note in kernel.notes]
+    if report.comparison is not None:
+        head = f"{headings}: " if headings else ""
+        lines += ["", f"{head}Published figures of {report.comparison.kernel}: {report.comparison.note}.", ""]
+        lines += _markdown_comparison(report.comparison)
+    lines += [f"\nWarning: {warning}" for warning in report.warnings]
+    return visible("\n".join(lines))
+
+
+def _markdown_table(header: Iterable[str], rows: Iterable[Iterable[str]]) -> Iterator[str]:
+    header = list(header)
+    yield "| " + " | ".join(header) + " |"
+    yield "|" + " --- |" * len(header)
+    for row in rows:
+        yield "| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |"
+
+
+def _markdown_comparison(comparison: Comparison) -> Iterator[str]:
+    subjects = list(dict.fromkeys(p.subject for row in comparison.rows for p in row.published))
+    names = [f"{cell.kernel} ({cell.target})" for cell in comparison.rows[0].cells] if comparison.rows else []
+    rows = []
+    for row in comparison.rows:
+        by_subject = {p.subject: scalar_text(p.value) for p in row.published}
+        rows.append([row.metric, *(by_subject.get(subject, "-") for subject in subjects),
+                     *(scalar_text(cell.value) for cell in row.cells)])  # fmt: skip
+    yield from _markdown_table(["metric", *(f"published: {subject}" for subject in subjects), *names], rows)
+
+
+# --- text ---------------------------------------------------------------------------------------
+
+
+def _headed(heading: str, lines: Iterable[str]) -> Iterator[str]:
+    for line in lines:
+        yield f"{heading}: {line}" if heading else line
+
+
+def _common_heading(report: ResourceReport) -> str:
+    return "; ".join(dict.fromkeys(kernel.heading for kernel in report.kernels if kernel.heading))
+
+
+def _kernel_lines(kernel: KernelResources) -> Iterator[str]:
+    document = kernel.kernel
+    yield f"{document.name}  [{document.target or 'unknown target'}]"
+    yield _line("from", f"{kernel.origin} ({sources(document, kernel.mix)['metadata']})")
+    yield _line("registers", _registers(kernel))
+    yield _line("shared memory", _shared(kernel))
+    yield _line("private memory", _private(kernel))
+    yield _line("spills", _spills(kernel))
+    counted = " (in the code)" if document.has_barrier is None and kernel.has_barrier is not None else ""
+    yield _line("barrier", {True: "yes", False: "no", None: "unknown"}[kernel.has_barrier] + counted)
+    yield _line("largest block", _largest_block(document.max_block_size))
+    if document.code_bytes is not None:
+        yield _line("code", f"{document.code_bytes:,} bytes")
+    yield _line("instructions", _instructions(kernel))
+    yield from _occupancy_lines(kernel)
+    if document.unknown_keys:
+        yield _line("unknown keys", ", ".join(document.unknown_keys))
+
+
+def _line(label: str, value: str) -> str:
+    return f"  {label:<{_LABEL}}{value}"
+
+
+def _registers(kernel: KernelResources) -> str:
+    given = {kind: count for kind, count in kernel.kernel.registers.items() if count is not None}
+    if not given:
+        return "unknown: not in the metadata"
+    thread = [f"{kind} {count}" for kind, count in given.items() if kind in _PER_THREAD]
+    others = [f"{kind} {count}" for kind, count in given.items() if kind not in _PER_THREAD]
+    parts = [f"{', '.join(thread)} a thread"] if thread else []
+    if others:
+        parts.append(f"{', '.join(others)} a {'warp' if is_mtgpu(kernel.kernel) else 'wave'}")
+    return "; ".join(parts)
+
+
+def _shared(kernel: KernelResources) -> str:
+    shared = kernel.shared
+    if shared.total is None:
+        return "unknown"
+    text = f"{shared.total:,} bytes a block, static"
+    if shared.reserved:
+        text += f" = {shared.declared or 0:,} declared + {shared.reserved} reserved ({shared.certainty})"
+    elif shared.reserved is None:
+        text += ", reserve unknown"
+    return f"{text}: {shared.note}" if shared.note else text
+
+
+def _private(kernel: KernelResources) -> str:
+    private = kernel.private
+    if private.bytes is None:
+        return "unknown"
+    text = f"{private.bytes:,} bytes a thread"
+    word = {"metadata": "metadata level", "memory": "real memory"}.get(private.verdict, "")
+    return ": ".join(filter(None, (text, word, private.note)))
+
+
+def _spills(kernel: KernelResources) -> str:
+    if kernel.kernel.spills is not None:
+        return ", ".join(f"{kind} {count}" for kind, count in kernel.kernel.spills.items()) + " registers"
+    if is_mtgpu(kernel.kernel):
+        return "not in MTGPU metadata (every kernel has a Global Spill Base argument, spilling or not)"
+    return "unknown"
+
+
+def _largest_block(threads: int | None) -> str:
+    if threads is None:
+        return "unknown"
+    if threads == 1:
+        return "1 in the metadata: mcc writes it for kernels of any size, so it says nothing"
+    return f"{threads:,} threads (metadata)"
+
+
+def _instructions(kernel: KernelResources) -> str:
+    mix = kernel.mix
+    if mix.count is None:
+        return f"unknown: {mix.reason}"
+    shown = list(mix.pipes.items())[:PIPES_SHOWN]
+    rest = sum(mix.pipes.values()) - sum(count for _, count in shown)
+    pipes = ", ".join(f"{pipe} {count:,}" for pipe, count in shown) + (f", others {rest:,}" if rest else "")
+    return f"{mix.count:,} ({mix.source}){': ' + pipes if pipes else ''}"
+
+
+def _occupancy_lines(kernel: KernelResources) -> Iterator[str]:
+    first = kernel.occupancy[0]
+    if first.block_size is not None and any(entry.limits for entry in kernel.occupancy):
+        yield _line("occupancy", f"for {first.block_size:,} threads a block ({first.block_size_source})")
+    for entry in kernel.occupancy:
+        if entry.model == "none":
+            yield _line("occupancy", f"none: {entry.reason}")
+            continue
+        yield f"    {entry.title}: {occupancy_phrase(entry)}"
+        if entry.next_step:
+            yield f"      next step: {entry.next_step}"
+        yield from (f"      {note}" for note in entry.notes)
+    yield from (f"    note: {note}" for note in kernel.notes)
+
+
+def occupancy_phrase(entry: Occupancy) -> str:
+    """Blocks, percent and limiter, or why there is none."""
+    if entry.blocks_per_mp is None:
+        return entry.reason
+    bound = "at most " if entry.bound == AT_MOST else ""
+    unit = "block" if entry.blocks_per_mp == 1 else "blocks"
+    text = f"{bound}{entry.blocks_per_mp} {unit} a multiprocessor"
+    if entry.percent is not None:
+        text += f", {bound}{entry.percent:g} %"
+    tight = [limit.resource for limit in entry.limits if limit.blocks == entry.blocks_per_mp]
+    if entry.limiter == "waves":  # all that there are: what the registers allow is counted up to that
+        tight = ["waves"]
+    return f"{text}, limited by {' and '.join(tight)}" if entry.limiter and tight else text
+
+
+def _comparison_lines(comparison: Comparison) -> Iterator[str]:
+    yield f"published figures of {comparison.kernel} ({comparison.note})"
+    for row in comparison.rows:
+        unit = next((p.unit for p in row.published), "")
+        yield f"  {row.metric} [{unit}]"
+        for published in row.published:
+            about = "about " if published.approximate else ""
+            yield f"    {published.subject:<14}{about}{scalar_text(published.value):>10}  {published.source}"
+        for cell in row.cells:
+            line = f"    {'this report':<14}{scalar_text(cell.value):>10}  {cell.kernel} [{cell.target}]"
+            yield f"{line}: {cell.reason}" if cell.reason else line

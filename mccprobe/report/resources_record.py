@@ -1,0 +1,157 @@
+"""`mccprobe report`: from files to one record of all kernels, and to the document of `--json`.
+
+Flow: file or source -> images (`mccprobe.binary`) -> kernels -> `KernelResources` (`mccprobe.model`).
+Nothing is printed here. What a file does not say is None, never 0.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from mccprobe import __version__
+from mccprobe.binary.read import read_images, read_kernels
+from mccprobe.binary.records import DeviceImage, KernelMetadata
+from mccprobe.errors import InputError
+from mccprobe.isa.disassemble import Disassemblers, find_stock
+from mccprobe.kernel.spec import KernelSpec
+from mccprobe.model.frames import Frame, kernels_frame
+from mccprobe.model.resources import UNITS, InstructionMix, KernelResources, Options, resources_of
+from mccprobe.report.device_source import SourceOptions, compile_source, is_source
+from mccprobe.report.host_elf import SIM_HEADING, host_kernels
+from mccprobe.report.instructions import ImageCode, disassemblers, image_code
+from mccprobe.report.published import Comparison, compare
+
+
+@dataclass(frozen=True)
+class ReportRequest:
+    """What to report. compare: the kernel whose published figures stand beside it, None for none."""
+
+    files: Sequence[Path]
+    options: Options = field(default_factory=Options)
+    source: SourceOptions = field(default_factory=SourceOptions)
+    compare: KernelSpec | None = None
+
+
+@dataclass(frozen=True)
+class ResourceReport:
+    """All kernels of all files, in the order of the files. told: on how sources were compiled."""
+
+    kernels: tuple[KernelResources, ...]
+    warnings: tuple[str, ...] = ()
+    told: tuple[str, ...] = ()
+    comparison: Comparison | None = None
+
+    def frame(self) -> Frame:
+        """One row a kernel as a pandas frame. Raises UsageError without pandas."""
+        return kernels_frame(self.kernels)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The document of `--json` (reports/report.schema.json)."""
+        return {
+            "schema_version": 1,
+            "tool_version": __version__,
+            "status": "ok",
+            "units": dict(UNITS),
+            "kernels": [kernel.to_dict() for kernel in self.kernels],
+            "comparison": self.comparison.to_dict() if self.comparison is not None else None,
+            "told": list(self.told),
+            "warnings": list(self.warnings),
+        }
+
+
+def report_on(request: ReportRequest) -> ResourceReport:
+    """Read (and compile) everything. Raises InputError, SourceDoesNotCompile, CompilerNotFound."""
+    kernels: list[KernelResources] = []
+    warnings: list[str] = []
+    told: list[str] = []
+    damaged: list[InputError] = []
+    words: dict[int, int | None] = {}  # index of a kernel -> words of its main loop
+    tools = disassemblers(request.source.mcc, find_stock())
+    with tempfile.TemporaryDirectory(prefix="mccprobe-report-") as folder:
+        for path in request.files:
+            for file, heading, simulated in _inputs(path, request.source, Path(folder), told):
+                for image in _readable(path, file):
+                    origin = image.origin.replace(str(file), str(path), 1)
+                    try:
+                        found = list(_kernels(image, tools, request, origin, heading, simulated, warnings))
+                    except InputError as error:  # one damaged image of several
+                        damaged.append(error)
+                        warnings.append(error.message.replace(str(file), str(path)))
+                        continue
+                    for kernel, code in found:
+                        words[len(kernels)] = _loop_words(kernel, code, request)
+                        kernels.append(kernel)
+    if damaged and not kernels:
+        raise damaged[0]
+    if not kernels:
+        warnings.append("no kernel found: is it device code, and was it stripped?")
+    comparison = compare(request.compare, kernels, words) if request.compare is not None else None
+    return ResourceReport(tuple(kernels), tuple(dict.fromkeys(warnings)), tuple(dict.fromkeys(told)), comparison)
+
+
+def _readable(path: Path, file: Path) -> list[DeviceImage]:
+    """The images of a file that are known here. Raises InputError when there is none."""
+    images = [image for image in read_images(file) if image.kind != "unknown"]
+    if not images:
+        raise InputError(
+            f"{path}: neither an object, a bundle, an assembly text nor a listing",
+            hint="mccprobe report takes what mcc or clang made, and .mu sources",
+        )
+    return images
+
+
+def _inputs(path: Path, options: SourceOptions, scratch: Path, told: list[str]) -> Iterator[tuple[Path, str, bool]]:
+    """(file to read, heading, simulated): the path itself, or what its compile made."""
+    if not is_source(path):
+        yield path, "", False
+        return
+    for made in compile_source(path, options, scratch):
+        told += made.told
+        yield made.path, made.heading, made.simulated
+
+
+def _kernels(
+    image: DeviceImage, tools: Disassemblers, request: ReportRequest, origin: str, heading: str, simulated: bool,
+    warnings: list[str],
+) -> Iterator[tuple[KernelResources, ImageCode]]:  # fmt: skip
+    code = image_code(image, tools)
+    if image.kind == "host-elf":
+        # a stand-in's device image lies in a bundle under the vendor's id, and is host code all the same
+        simulated = simulated or "musa" in image.entry_id
+        heading = heading or (SIM_HEADING if simulated else "")
+        listed = [metadata for metadata, _ in host_kernels(image, simulated=simulated)]
+    elif image.kind == "listing":
+        listed = [_of_listing(image, name, code) for name in code.functions]
+    else:
+        listed, more = read_kernels(image)
+        warnings += [warning if origin in warning else f"{origin}: {warning}" for warning in more]
+    for metadata in listed:
+        names = (metadata.symbol, metadata.name)
+        warnings += [f"{origin}: {metadata.name}: {warning}" for warning in metadata.warnings]
+        yield resources_of(
+            metadata, origin=origin, options=request.options, mix=_mix(metadata, code),
+            declared_shared=code.shared_of(*names), heading=heading,
+        ), code  # fmt: skip
+
+
+def _mix(metadata: KernelMetadata, code: ImageCode) -> InstructionMix:
+    return code.mix_of(metadata.name, metadata.symbol, (metadata.symbol or "").removesuffix(".kd"))
+
+
+def _of_listing(image: DeviceImage, name: str, code: ImageCode) -> KernelMetadata:
+    """A listing has code and no metadata: all numbers but the instructions are unknown."""
+    return KernelMetadata(
+        name=name, symbol=name, target=image.target, source_format=image.kind, registers={},
+        shared_memory_bytes=None, private_memory_bytes=None, spills=None, has_barrier=None, max_block_size=None,
+        code_bytes=None, unknown_keys=(), raw={},
+    )  # fmt: skip
+
+
+def _loop_words(kernel: KernelResources, code: ImageCode, request: ReportRequest) -> int | None:
+    if request.compare is None or not kernel.kernel.source_format.startswith("mtgpu"):
+        return None
+    return code.main_loop_words(kernel.kernel.name, kernel.kernel.symbol)
