@@ -28,6 +28,7 @@ COMMANDS = {
     "bisect": ("mccprobe.cli.bisect_cmd", "bisect", "find the pass execution that makes a program wrong"),
     "diff": ("mccprobe.cli.diff_cmd", "diff", "compare objects or listings: resources, moved and changed instructions"),
     "disasm": ("mccprobe.cli.disasm_cmd", "disasm", "show the instruction stream: pipes, loops, 12-byte words"),
+    "isa": ("mccprobe.cli.isa_cmd", "isa", "learn instruction encodings from a disassembler, decode without it"),
     "lint": ("mccprobe.cli.lint_cmd", "lint", "suspicious things in an instruction stream and its metadata"),
     "notes": ("mccprobe.cli.notes_cmd", "notes", "decode every note and metadata document of an object"),
     "report": (
