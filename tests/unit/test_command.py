@@ -100,6 +100,10 @@ def test_split(text: str) -> None:
     assert all(group and group[0].startswith("-") for group in found.options)
 
 
+# a missing value, and a spelling that clang takes from 17 on: it then names no missing file at all
+REFUSED_BY_CLANG_14 = {"-mllvm=-x|a.c", "a.c|-mllvm", "a.c|-I"}
+
+
 @pytest.mark.toolchain("clang-14")
 @pytest.mark.parametrize("text", [text for text in HARD if text], ids=str)
 def test_split_agrees_with_the_driver(text: str, tmp_path: Path) -> None:
@@ -110,7 +114,8 @@ def test_split_agrees_with_the_driver(text: str, tmp_path: Path) -> None:
     ran = subprocess.run(["clang-14", "-###", *args], cwd=tmp_path, capture_output=True, text=True, check=False)
     missing = [line.split("'")[1] for line in ran.stderr.splitlines() if "no such file or directory: '" in line]
     if "unknown argument" in ran.stderr or "argument to" in ran.stderr or "unsupported option" in ran.stderr:
-        pytest.skip(f"clang-14 refuses this line: {ran.stderr.splitlines()[-1]}")
+        assert text in REFUSED_BY_CLANG_14, ran.stderr
+        return
     ours = [name for name in split_arguments(args).inputs if name not in ("", "-")]
     assert missing == ours or (not missing and "-x" in args), ran.stderr
 
