@@ -1,7 +1,8 @@
 """FOUND or EXPOSED: what may be said of the pass execution at which GOOD turns into BAD.
 
 N-1 good and N bad is only "first bad prefix". It is FOUND when the pass itself is confirmed:
-  - an IR pass whose execution N changed instructions, or
+  - an IR pass whose execution N changed instructions, with right IR before it and wrong IR after it as
+    another code generator (-O0) sees them, or
   - an option that switches this pass off, and nothing else, turns the whole bad build GOOD (and
     the machine code was still valid before the pass).
 Everything else is EXPOSED: instruction selection (it is never absent; a skipped one only takes
@@ -13,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 from mccprobe.bisect_run.determinism import repeated_job
 from mccprobe.bisect_run.ir_change import IrChange, changed_functions, changed_lines, compare_ir
@@ -81,7 +83,7 @@ def judge_edge(
             f"{good + 1} to {bad}",
         )
     elif kind == "ir" and not axis.in_code_generator(bad):
-        _judge_ir(judgement, unit, good, bad)
+        _judge_ir(judgement, unit, judge, good, bad)
     elif kind == "isel":
         judgement.confirmation = Confirmation(
             "none",
@@ -93,21 +95,21 @@ def judge_edge(
     return judgement
 
 
-def _judge_ir(judgement: Judgement, unit: Unit, good: int, bad: int) -> None:
-    texts = []
+def _judge_ir(judgement: Judgement, unit: Unit, judge: Judge, good: int, bad: int) -> None:
+    texts, printed = [], []
     for limit in (good, bad):
         outcome = unit.ledger.compile(unit.job(limit, emit="-emit-llvm", label=f"{unit.tag} IR at {limit}"))
         if outcome.object is None:
             text = f"the IR at limit {limit} cannot be printed: {outcome.reason}"
             judgement.confirmation = Confirmation("none", text)
             return
-        texts.append(unit.ledger.run.object_path(outcome.object).read_text("utf-8", "replace"))
+        printed.append(unit.ledger.run.object_path(outcome.object))
+        texts.append(printed[-1].read_text("utf-8", "replace"))
     change = compare_ir(*texts)
     if change is not IrChange.NOTHING:
         _correct_function(judgement, changed_functions(*texts))
     if change is IrChange.INSTRUCTIONS:
-        judgement.status = Status.FOUND
-        judgement.confirmation = Confirmation("ir-changed", "this execution changed instructions of the IR")
+        _judge_with_plain_back_end(judgement, unit, judge, printed)
         judgement.notes += ["changed by this execution:", *(f"  {line}" for line in changed_lines(*texts))]
     elif change is IrChange.ATTRIBUTES:
         judgement.confirmation = Confirmation(
@@ -118,6 +120,42 @@ def _judge_ir(judgement: Judgement, unit: Unit, good: int, bad: int) -> None:
     else:
         judgement.confirmation = Confirmation(
             "none", "the printed IR is the same before and after; the pass changed what is not printed, or its analyses"
+        )
+
+
+def _judge_with_plain_back_end(judgement: Judgement, unit: Unit, judge: Judge, printed: list[Path]) -> None:
+    """The IR before and after the pass through another code generator: is the IR itself what became wrong?
+
+    A pass that makes right IR into right IR can still bring a fault of the code generator to light
+    (register allocation under -enable-ipra), and one behind the guilty pass can bring that pass's
+    wrong IR to light. Either way it must not be called found.
+    """
+    outcomes: list[Outcome | None] = []
+    for path, side in zip(printed, ("before", "after"), strict=True):
+        job = unit.plain_back_end_job(path, f"{unit.tag} IR {side}, code generator at -O0")
+        compiled = unit.ledger.compile(job) if job is not None else None
+        outcomes.append(judge.run_briefly(compiled.object) if compiled is not None and compiled.object else None)
+    before, after = outcomes
+    text = "this execution changed instructions of the IR"
+    if before is not None and before.verdict is not Verdict.GOOD:
+        judgement.confirmation = Confirmation(
+            "none",
+            f"the IR before this pass is not right either: compiled at -O0 it is {before.verdict} ({before.reason}). "
+            "An earlier pass may be the guilty one",
+        )
+    elif after is not None and after.verdict is Verdict.GOOD:
+        judgement.confirmation = Confirmation(
+            "none",
+            "the IR after this pass is right when it is compiled at -O0: the pass changed instructions, but the fault "
+            "may lie in the code generator, which no limit can skip",
+        )
+    elif before is None or after is None:
+        judgement.status = Status.FOUND
+        judgement.confirmation = Confirmation("ir-changed", f"{text} (no second code generator to ask)")
+    else:
+        judgement.status = Status.FOUND
+        judgement.confirmation = Confirmation(
+            "ir-changed", f"{text}; compiled at -O0, the IR before it is GOOD and the IR after it {after.verdict}"
         )
 
 

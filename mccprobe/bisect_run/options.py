@@ -30,6 +30,7 @@ class BisectOptions:
     reference_exact: bool = False
     oracle: str | None = None
     run_args: str | None = None
+    run_in: str | None = None
     case: str | None = None
     seed: int = 1
     arch: str = ""

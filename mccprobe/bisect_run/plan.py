@@ -65,6 +65,7 @@ def make_plan(options: BisectOptions, cache: Path) -> Plan:
     _require_driver(toolchain)
     if kernel is not None:
         arguments = _kernel_arguments(kernel, arguments, toolchain)
+    _require_inputs(arguments)
     flags = [_probed(load_catalogue(), name, toolchain) for name in options.flags]
     _refuse_twice(flags)
     _refuse_own_limit(arguments, flags)
@@ -98,6 +99,13 @@ def make_plan(options: BisectOptions, cache: Path) -> Plan:
         promises=_promises(flags, bare, reference),
     )  # fmt: skip
     return Plan(request, tuple(told), kernel)
+
+
+def _require_inputs(arguments: Arguments) -> None:
+    """`-###` passes over a missing object, so the link would be of another program."""
+    for name in arguments.inputs:
+        if not Path(name).exists():
+            raise InputError(f"{name}: no such file", hint="it stands among the compiler's arguments, behind --")
 
 
 def _compiler_arguments(args: Sequence[str]) -> Arguments:
@@ -202,9 +210,18 @@ def _probed(catalogue: Catalogue, text: str, toolchain: Toolchain) -> ResolvedFl
             return flag
         if flag.verbatim:
             other: tuple[str, ...] = (text,) if flag.argv[0] == "-mllvm" else ("-mllvm", text)
-            if not toolchain.refusal(other, Path(folder)):
+            if not toolchain.refusal(other, Path(folder)) and _reaches_the_compile(toolchain, other, Path(folder)):
                 return replace(flag, argv=other)
     raise not_taken(toolchain, flag.argv, text, complaint)
+
+
+def _reaches_the_compile(toolchain: Toolchain, argv: Sequence[str], scratch: Path) -> bool:
+    """True if a driver option changes the compile itself: `-enable-x`, misspelt, is `-e nable-x` for the linker."""
+    if argv[0] == "-mllvm":
+        return True
+    base = ["-x", "c++", "-c", os.devnull, "-o", str(scratch / "probe.o")]
+    with_it, without = (toolchain.record([*extra, *base], scratch).jobs for extra in (argv, ()))
+    return [job.argv for job in with_it] != [job.argv for job in without]
 
 
 def _refuse_twice(flags: Sequence[ResolvedFlag]) -> None:
@@ -230,6 +247,8 @@ def _reference_arguments(
 ) -> tuple[tuple[str, ...] | None, tuple[str, ...]]:
     """Compile and link options of the reference build; None without one."""
     if options.reference is None:
+        if options.reference_exact:
+            raise UsageError("--reference-exact goes with --reference 'ARGS'")
         if not flags:
             return None, ()
         return compile_options(bare), link_options(bare)
@@ -248,6 +267,7 @@ def _reference_arguments(
 def _oracle(options: BisectOptions, kernel: KernelSpec | None) -> OracleChoice:
     base = OracleChoice(
         "reference",
+        run_in=Path(options.run_in).absolute() if options.run_in else None,
         seed=options.seed,
         timeout_s=options.timeout,
         bad_if_timeout="timeout" in options.bad_if,
@@ -262,7 +282,8 @@ def _oracle(options: BisectOptions, kernel: KernelSpec | None) -> OracleChoice:
             raise UsageError("--oracle is empty", hint="for example --oracle './check.sh {exe}'")
         return replace(base, kind="command", command=command)
     if kernel is not None and kernel.host_sources:
-        return replace(base, kind="kernel", case=options.case or kernel.default_case)
+        case = kernel.case(options.case or kernel.default_case)
+        return replace(base, kind="kernel", case=options.case or case.name)
     if options.case is not None:
         raise UsageError("--case goes with a kernel that has a kernel.toml")
     try:

@@ -11,8 +11,17 @@ from mccprobe.compilation.journal import Journal
 from mccprobe.compilation.program import Linker, LinkFailure, Program
 from mccprobe.compilation.unit import RecordedSource, Unit
 from mccprobe.errors import OracleUnusable, SourceDoesNotCompile
-from mccprobe.oracle.checks import CommandOracle, Expected, KernelOracle, Oracle, ReferenceOracle, observe
+from mccprobe.oracle.checks import (
+    CANNOT_EXECUTE,
+    CommandOracle,
+    Expected,
+    KernelOracle,
+    Oracle,
+    ReferenceOracle,
+    observe,
+)
 from mccprobe.oracle.verdict import Outcome, Verdict
+from mccprobe.process import RunResult
 
 REFERENCE_RUNS = 2
 
@@ -47,11 +56,17 @@ def expected_output(request: BisectRequest, program: Path, unit: Unit) -> Expect
     seen = []
     for _ in range(REFERENCE_RUNS):
         with unit.ledger.run.scratch("reference") as scratch:
-            result = observe(program, choice.run_args, scratch, choice.timeout_s)
+            result = observe(program, choice.run_args, choice.run_in or scratch, choice.timeout_s)
         if result.returncode is None or result.timed_out:
             raise OracleUnusable(
                 f"the reference build gives no answer: {result.describe()}",
                 hint="raise --timeout, or give a check of your own with --oracle",
+            )
+        if result.returncode in CANNOT_EXECUTE:
+            raise OracleUnusable(
+                f"the reference build cannot be run: {result.describe()}",
+                detail=result.stderr_text.strip()[-2000:],
+                hint="programs run in an empty folder of their own: --run-in DIR, or absolute paths for libraries",
             )
         if result.stdout_bytes > len(result.stdout):
             raise OracleUnusable(
@@ -65,7 +80,19 @@ def expected_output(request: BisectRequest, program: Path, unit: Unit) -> Expect
             f"{seen[0].describe()} and {seen[1].describe()}",
             hint="make the program deterministic, or give a check of your own with --oracle",
         )
+    if seen[0].returncode:
+        unit.recorded.notes.append(_ends_badly(result))
     return seen[0]
+
+
+def _ends_badly(result: RunResult) -> str:
+    """A reference that fails by itself may measure nothing: tell how it ended."""
+    words = result.stderr_text.strip().splitlines()
+    told = f': "{words[-1]}"' if words else ""
+    return (
+        f"the reference build itself ends with {result.describe()}{told}; if that is not what it should do: programs "
+        "run in an empty folder of their own (--run-in DIR), their arguments are --run-args"
+    )
 
 
 def make_oracle(request: BisectRequest, expected: Expected | None) -> Oracle:
@@ -81,7 +108,9 @@ def make_oracle(request: BisectRequest, expected: Expected | None) -> Oracle:
             bad_if_timeout=choice.bad_if_timeout, bad_if_crash=choice.bad_if_crash,
         )  # fmt: skip
     assert expected is not None
-    return ReferenceOracle(expected, choice.run_args, choice.timeout_s, choice.bad_if_timeout)
+    return ReferenceOracle(
+        expected, choice.run_args, choice.timeout_s, choice.bad_if_timeout, run_in=choice.run_in
+    )
 
 
 def require_good(reference: Reference) -> Outcome:

@@ -20,12 +20,13 @@ class OracleChoice:
     """How programs are judged.
 
     kind: "reference" (same output as the reference build), "command", "kernel".
-    run_args: arguments of the program for "reference".
+    run_args: arguments of the program for "reference"; run_in: its folder (None: one of its own each time).
     """
 
     kind: str
     command: tuple[str, ...] = ()
     run_args: tuple[str, ...] = ()
+    run_in: Path | None = None
     case: str = ""
     seed: int = 1
     timeout_s: float = 60.0

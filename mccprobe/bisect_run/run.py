@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 from mccprobe.bisect_run.confirm import Judgement, identify, invalid_before, judge_edge, verify_job
 from mccprobe.bisect_run.determinism import (
@@ -201,6 +203,11 @@ def choose_architecture(state: _State, unit: Unit, judge: Judge) -> None:
         if wanted not in names:
             raise ToolchainError(f"no device compile for --arch {wanted}", hint="compiled for: " + ", ".join(names))
         unit.recorded.active = names.index(wanted)
+        others = ", ".join(name for name in names if name != wanted)
+        state.notes.append(
+            f"only the compile for {wanted} is limited; {others} keeps the flag and every pass. If the device runs "
+            "that one, the program stays wrong at every limit: leave out --arch, and the one that runs is found"
+        )
         return
     for index in range(len(unit.recorded.jobs)):
         outcome = state.ledger.compile(unit.job(0, index=index, label=f"{unit.tag} {names[index]} limit 0"))
@@ -260,11 +267,15 @@ def _report(
             told = "addresses could not be fixed here, so no pass is named"
         state.warnings.append(told)
     confidence = result.confidence if edge else None
-    notes = [*state.notes, *unit.recorded.notes, *result.notes, *(judgement.notes if judgement else [])]
+    notes = [*state.notes, *unit.recorded.notes, *result.notes, *(judgement.notes if judgement and keep else [])]
     if result.status is SearchStatus.NO_DIFFERENCE and request.oracle.kind == "command":
         require_that_it_can_fail(oracle, state.run)
         notes.append("the check called every build GOOD; it does call a program BAD that only fails")
     good, bad = _ends(axis, result)
+    table = truth_table(
+        request, state.ledger, unit, axis, judge, reference, result, judgement if keep else None
+    )
+    verdicts = judge.verdicts + (reference.judge.verdicts if reference else Counter())
     return BisectReport(
         status=status,
         toolchain=request.toolchain.name,
@@ -287,10 +298,11 @@ def _report(
         runs=judge.runs + (reference.judge.runs if reference else 0),
         replayed=state.journal.replayed + judge.replayed,
         objects=result.objects_tested,
-        verdicts=dict(judge.verdicts),
-        table=truth_table(request, state.ledger, unit, axis, judge, reference, result, judgement),
+        verdicts=dict(verdicts),
+        table=table,
         reproduce_good=reproduce_commands(request, unit, oracle, result.good, axis.total, "good") if keep else (),
         reproduce_bad=reproduce_commands(request, unit, oracle, result.bad, axis.total, "bad") if keep else (),
+        working_directory=str(Path.cwd()),
         oracle=" ".join(oracle.command("PROGRAM")),
         good_output=judge.first[good].reason if good in judge.first else "",
         bad_output=judge.first[bad].reason if bad in judge.first else "",

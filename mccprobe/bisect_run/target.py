@@ -15,6 +15,9 @@ from mccprobe.compilation.unit import UNLIMITED, Unit
 from mccprobe.oracle.checks import Oracle
 from mccprobe.oracle.verdict import Outcome, Unbuildable, Verdict
 
+BRIEF_FACTOR = 10.0
+BRIEF_LEAST_S = 2.0  # a loaded machine starts a program late
+
 
 class Judge:
     """Runs the oracle on objects of one program; the k-th run of an object is in the journal once."""
@@ -27,6 +30,7 @@ class Judge:
         self.replayed = 0
         self.verdicts: Counter[str] = Counter()
         self.first: dict[str, Outcome] = {}
+        self._longest_s = 0.0  # of a run that gave a verdict
         self._ordinals: Counter[str] = Counter()
 
     def run(self, digest: str) -> Outcome:
@@ -41,6 +45,8 @@ class Judge:
         else:
             started = time.monotonic()
             outcome = self._judge(digest)
+            if outcome.verdict is not Verdict.UNRESOLVED:
+                self._longest_s = max(self._longest_s, time.monotonic() - started)
             self.runs += 1
             self.journal.append(
                 {
@@ -52,6 +58,15 @@ class Judge:
         self.verdicts[outcome.verdict.value] += 1
         self.first.setdefault(digest, outcome)
         return outcome
+
+    def run_briefly(self, digest: str) -> Outcome:
+        """One run with a time limit made from those that ended: for programs that may well hang."""
+        allowed = self.oracle.timeout_s
+        self.oracle.timeout_s = min(allowed, max(BRIEF_LEAST_S, BRIEF_FACTOR * self._longest_s))
+        try:
+            return self.run(digest)
+        finally:
+            self.oracle.timeout_s = allowed
 
     def _judge(self, digest: str) -> Outcome:
         program = self.program.link(digest)

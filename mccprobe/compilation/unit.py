@@ -10,6 +10,7 @@ options and a limit; the host half of an offload compile never does.
 
 from __future__ import annotations
 
+import re
 import shutil
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
@@ -23,9 +24,18 @@ from mccprobe.compilation.ledger import Ledger
 from mccprobe.errors import SourceDoesNotCompile, ToolchainError
 from mccprobe.process import RunSpec, run
 from mccprobe.toolchain.base import Recording, Toolchain
-from mccprobe.toolchain.jobs import Job, JobKind, back_end_argv, emits_object, front_end_argv, replace_mllvm
+from mccprobe.toolchain.jobs import (
+    Job,
+    JobKind,
+    back_end_argv,
+    emits_object,
+    front_end_argv,
+    replace_mllvm,
+    without_llvm_passes,
+)
 
 UNLIMITED = -1
+_LEVEL = re.compile(r"-O(?:[1-3sz]|fast)?")
 PROVE_LATER_EXECUTIONS = 1000  # some 0.1 s of compile: above, the search does not wait for the direct compile
 # What the host half is compiled with in place of a device image: found again by its content.
 # Roomy, so that images also fit into the linked program in its place; larger ones are linked each.
@@ -228,6 +238,15 @@ class Unit:
             given = (*source.args, *self.driver_flags)
             job = replace(job, argv=(*source.toolchain.driver, *given, "-c", str(source.source), "-o", OUTPUT))
         return replace(job, env={**job.env, **env}, label=f"{self.tag} repeat {ordinal} of limit {limit}")
+
+    def plain_back_end_job(self, ir: Path, label: str) -> CompileJob | None:
+        """Optimised IR through another code generator: -O0, without this unit's options. None at -O0 already."""
+        source = self.recorded
+        argv = without_llvm_passes(back_end_argv(source.jobs[source.active], str(ir), OUTPUT))
+        plain = tuple("-O0" if _LEVEL.fullmatch(argument) else argument for argument in argv)
+        if plain == argv:
+            return None
+        return replace(source.template(), argv=(*source.prefix, *plain), label=label)
 
     def start(self, *, fixed: bool = True, urgency: Urgency = Urgency.NOW) -> list[Future[CompileOutcome]]:
         """Start the user's compile: from the source, without a limit."""

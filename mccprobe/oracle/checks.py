@@ -29,6 +29,7 @@ class Oracle(Protocol):
     """Judges programs. id: changes when the question changes, so that journals do not mix."""
 
     id: str
+    timeout_s: float
 
     def judge(self, program: Path, scratch: Path) -> Outcome:
         """Run the program once. Raises OracleUnusable when the check itself does not work."""
@@ -85,6 +86,7 @@ class ReferenceOracle:
     args: Sequence[str] = ()
     timeout_s: float = 60.0
     bad_if_timeout: bool = False
+    run_in: Path | None = None
     id: str = field(init=False)
 
     def __post_init__(self) -> None:
@@ -96,7 +98,7 @@ class ReferenceOracle:
         return [program, *self.args]
 
     def judge(self, program: Path, scratch: Path) -> Outcome:
-        result = observe(program, self.args, scratch, self.timeout_s)
+        result = observe(program, self.args, self.run_in or scratch, self.timeout_s)
         early = _ended_without_answer(result, bad_if_timeout=self.bad_if_timeout)
         if early is not None and (result.timed_out or result.returncode != self.expected.returncode):
             return early

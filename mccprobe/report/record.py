@@ -124,6 +124,7 @@ class BisectReport:
     table: tuple[TableCell, ...] = ()
     reproduce_good: tuple[tuple[str, ...], ...] = ()
     reproduce_bad: tuple[tuple[str, ...], ...] = ()
+    working_directory: str = "."
     oracle: str = ""
     good_output: str = ""
     bad_output: str = ""
@@ -177,6 +178,7 @@ class BisectReport:
                 "good": [list(argv) for argv in self.reproduce_good],
                 "bad": [list(argv) for argv in self.reproduce_bad],
             },
+            "working_directory": self.working_directory,
             "oracle": {"text": self.oracle, "good": self.good_output, "bad": self.bad_output},
             "log": list(self.log_lines),
             "promises": list(self.promises),

@@ -14,7 +14,10 @@ _HEADLINES = {
     Status.NO_DIFFERENCE: "NO DIFFERENCE: the bad build is as right as the reference",
     Status.UNDECIDED: "UNDECIDED",
 }
-_RESULT_LINES = ("  pass ", "  execution ", "  confirmed ", "  caveat ", "  good side ", "  bad side ", "    ")
+_RESULT_LINES = (
+    "  pass ", "  function ", "  execution ", "  confirmed ", "  caveat ", "  good side ", "  bad side ", "  trials ",
+    "    ",
+)  # fmt: skip
 _SHORT = 12  # characters of a hash that are shown
 
 
@@ -29,14 +32,17 @@ def render_text(report: BisectReport) -> str:
     lines += _table(report.table, report.simulated)
     lines += _explanation(report)
     if report.log_lines:
-        lines += ["", "log around it:", *(f"  {line}" for line in report.log_lines)]
+        mark = " [sim: SIMULATED]" if report.simulated else ""
+        lines += ["", f"log around it:{mark}", *(f"  {line}" for line in report.log_lines)]
     if report.notes:
         lines += ["", "notes:", *_bullets(report.notes)]
     if report.warnings:
         lines += ["", "warnings:", *_bullets(report.warnings)]
     for name, commands in (("good", report.reproduce_good), ("bad", report.reproduce_bad)):
         if commands:
-            lines += ["", f"to reproduce the {name} side:", *(f"  {shlex.join(argv)}" for argv in commands)]
+            lines += ["", f"to reproduce the {name} side, in {report.working_directory}:"]
+            lines += ["  # SIMULATED: sim, not mcc"] if report.simulated else []
+            lines += [f"  {shlex.join(argv)}" for argv in commands]
     lines += ["", f"run directory: {report.run_directory}"]
     return "\n".join(lines) + "\n"
 

@@ -14,6 +14,7 @@ from mccprobe.toolchain.jobs import parse_jobs, with_stable_cuid
 
 # Compile caches that answer for the compiler: switched off, or moved into the trial's own folder.
 _CACHE_OFF = {"CCACHE_DISABLE": "1", "SCCACHE_RECACHE": "1"}
+_UNUSED = ("argument unused", "unknown argument", "unknown warning option", "unknown remark option", "linker' input")
 _CACHE_FOLDERS = ("MUSA_CACHE_PATH",)  # named in the article only; harmless where it means nothing
 
 
@@ -51,7 +52,7 @@ class ClangDriver:
         if result.ok:
             # clang only warns about a driver option that it does not use; for a probe that is a no.
             text = result.stderr_text
-            return text.strip() if "argument unused" in text or "unknown argument" in text else ""
+            return text.strip() if any(words in text for words in _UNUSED) else ""
         return result.stderr_text.strip() or result.describe()
 
     def _probe_arguments(self) -> tuple[str, ...]:

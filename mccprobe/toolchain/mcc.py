@@ -66,6 +66,11 @@ def find_mcc(paths: MccPaths) -> FoundMcc:
                     hint="name the real mcc with --mcc PATH",
                 )
             return FoundMcc(Path(found).absolute(), name, (value,))
+    if paths.musa_path and not (Path(paths.musa_path) / "bin" / "mcc").is_file():
+        raise CompilerNotFound(
+            "mcc below --musa-path", [str(Path(paths.musa_path) / "bin" / "mcc")],
+            hint="--musa-path names the root of a MUSA toolkit, the folder above bin/mcc",
+        )  # fmt: skip
     candidates = [("--musa-path", Path(paths.musa_path) / "bin" / "mcc")] if paths.musa_path else []
     candidates += [(name, Path(os.environ[name]) / "bin" / "mcc") for name in HOME_VARIABLES if os.environ.get(name)]
     candidates.append((str(DEFAULT_MCC), DEFAULT_MCC))

@@ -89,7 +89,7 @@ def test_an_odd_suffix_without_a_language(run_cli: Callable[..., Any], programs:
 
 
 def test_a_response_file(run_cli: Callable[..., Any], programs: Path) -> None:
-    (programs / "args").write_text("-O3 '-DNAME=\"a b\"'\n  field_main.c \\\n -lm @more")
+    (programs / "args").write_text("-O3 '-DNAME=\"a b\"'\n  field_main.c\n -lm @more")
     (programs / "more").write_text("-Wall")
     run = run_cli("bisect", "field.c", "--compiler", "clang-14", *FLAG, "--json", "--", "@args", cwd=programs)
     document = found(run, "settle")
