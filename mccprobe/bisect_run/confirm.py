@@ -175,7 +175,7 @@ def _judge_codegen(
 ) -> None:  # fmt: skip
     options = info.neutralisers if info else ()
     # the two compiles that are nearly always needed go side by side
-    for job in (verify_job(unit, bad - 1), *(_neutralised_job(unit, option) for option in options[:1])):
+    for job in (verify_job(unit, bad - 1), *(neutralised_job(unit, option) for option in options[:1])):
         unit.ledger.submit(job)
     invalid = invalid_before(unit, bad - 1)
     if invalid and not verify_reference():
@@ -187,7 +187,7 @@ def _judge_codegen(
         return
     tried = []
     for option in options:
-        outcome = unit.ledger.compile(_neutralised_job(unit, option))
+        outcome = unit.ledger.compile(neutralised_job(unit, option))
         if outcome.object is None:
             refused = _UNKNOWN_OPTION in outcome.diagnostics
             tried.append(f"{option} ({'refused by this compiler' if refused else outcome.reason})")
@@ -208,7 +208,8 @@ def _judge_codegen(
     )
 
 
-def _neutralised_job(unit: Unit, option: str) -> CompileJob:
+def neutralised_job(unit: Unit, option: str) -> CompileJob:
+    """The whole build with an option that switches one pass off."""
     return unit.job(UNLIMITED, options=[option], label=f"{unit.tag} with {option}")
 
 

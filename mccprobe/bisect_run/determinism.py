@@ -69,11 +69,14 @@ class RepeatedCompiles:
     def __init__(self, unit: Unit, limit: int | None, count: int, known: Sequence[str]) -> None:
         self.limit = limit
         self._known = known
+        self._executor = unit.ledger.executor
         jobs = [repeated_job(unit, limit, number) for number in range(1, count + 1)]
         self._futures = [unit.ledger.submit(job, urgency=Urgency.LATER) for job in jobs]
 
     def result(self) -> Determinism:
         """Wait, and compare."""
+        for future in self._futures:
+            self._executor.promote(future)
         outcomes = [future.result() for future in self._futures]
         objects = Counter([*self._known, *(outcome.object for outcome in outcomes if outcome.object is not None)])
         failed = sum(outcome.object is None for outcome in outcomes)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from mccprobe.bisect_run.confirm import Judgement, identify, invalid_before, judge_edge, verify_job
+from mccprobe.bisect_run.confirm import Judgement, identify, invalid_before, judge_edge
 from mccprobe.bisect_run.determinism import (
     Determinism,
     RepeatedCompiles,
@@ -17,15 +17,15 @@ from mccprobe.bisect_run.determinism import (
     repeat_command,
     repeat_side,
     repeatable_with_fixed_addresses,
-    repeated_job,
 )
+from mccprobe.bisect_run.edge_watch import EdgeWatch
 from mccprobe.bisect_run.reference import Reference, judged_reference, make_oracle, reference_unit
 from mccprobe.bisect_run.reproduce import reproduce_commands
 from mccprobe.bisect_run.request import BisectRequest
 from mccprobe.bisect_run.table import truth_table
 from mccprobe.bisect_run.target import Judge, PassAxis
 from mccprobe.compilation.codegen_only import CodegenOnly
-from mccprobe.compilation.executor import Executor, Urgency
+from mccprobe.compilation.executor import Executor
 from mccprobe.compilation.journal import Journal
 from mccprobe.compilation.ledger import Ledger
 from mccprobe.compilation.program import Linker, Program, Rest
@@ -38,7 +38,7 @@ from mccprobe.passes.table import PassTable, load_pass_table
 from mccprobe.report.record import BisectReport, Culprit, EdgeRecord, Status
 from mccprobe.search.procedure import SearchResult, bisect
 from mccprobe.search.procedure import Status as SearchStatus
-from mccprobe.search.trial import Purpose, Trial
+from mccprobe.search.trial import Trial
 from mccprobe.toolchain.flag_probe import OPTION_COMPLAINTS, not_taken
 from mccprobe.toolchain.jobs import option_key
 from mccprobe.toolchain.locate import fixed_addresses_prefix, which
@@ -142,7 +142,8 @@ def _bisect(state: _State, progress: Progress, *, prove_later: bool) -> BisectRe
     progress.stage(f"searching {first.log.total} pass executions")
     settings = replace(request.settings, width=state.ledger.executor.width)
     with state.phase("search"):
-        result = bisect(axis, settings, known=known, on_trial=_EdgeWatch(unit, axis, progress.trial))
+        watch = EdgeWatch(unit, axis, reference, state.table, progress.trial)
+        result = bisect(axis, settings, known=known, on_trial=watch)
     if not unit.bitcode_holds():
         raise _BitcodeDiffers
     sides = _repeat_sides(unit, axis, result)
@@ -334,32 +335,6 @@ def _oracle_hint(result: SearchResult) -> str:
     if any("timeout" in note for note in result.notes):
         return "raise --timeout, or count a program that never ends as wrong with --bad-if timeout"
     return "the check must pass every time on the good side and be able to fail; `cmd || echo FAIL` always exits 0"
-
-
-class _EdgeWatch:
-    """Passes trials on, and starts what the edge will need as soon as the search has left it alone."""
-
-    def __init__(self, unit: Unit, axis: PassAxis, tell: Callable[[Trial], None]) -> None:
-        self._unit = unit
-        self._axis = axis
-        self._tell = tell
-        self._verdicts: dict[int, Verdict] = {}
-        self._started = False
-
-    def __call__(self, trial: Trial) -> None:
-        self._tell(trial)
-        self._verdicts[trial.limit] = trial.outcome.verdict
-        if self._started or trial.purpose not in (Purpose.SPOT_CHECK, Purpose.CONFIRM_GOOD):
-            return
-        self._started = True
-        bad = min((limit for limit, verdict in self._verdicts.items() if verdict is Verdict.BAD), default=0)
-        if self._verdicts.get(bad - 1) is not Verdict.GOOD:
-            return
-        jobs = [repeated_job(self._unit, limit, 1) for limit in (bad - 1, bad)]
-        if self._axis.in_code_generator(bad):
-            jobs.append(verify_job(self._unit, bad - 1))
-        for job in jobs:
-            self._unit.ledger.submit(job, urgency=Urgency.LATER)
 
 
 def _repeat_sides(unit: Unit, axis: PassAxis, result: SearchResult) -> list[RepeatedCompiles]:

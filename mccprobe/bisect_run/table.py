@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from mccprobe.bisect_run.confirm import Judgement
+from mccprobe.bisect_run.confirm import Judgement, neutralised_job
 from mccprobe.bisect_run.reference import Reference
 from mccprobe.bisect_run.request import BisectRequest
 from mccprobe.bisect_run.target import Judge, PassAxis
 from mccprobe.compilation.ledger import Ledger
-from mccprobe.compilation.unit import UNLIMITED, Unit
+from mccprobe.compilation.unit import Unit
 from mccprobe.oracle.verdict import Outcome
 from mccprobe.report.record import TableCell
 from mccprobe.search.procedure import SearchResult
@@ -53,7 +53,7 @@ def _without_both(ledger: Ledger, reference: Reference, judgement: Judgement) ->
     if not judgement.neutraliser:
         return _cell("off", "off", None, None, "not run: numbers differ between builds, and no option switches it off")
     option = judgement.neutraliser
-    outcome = ledger.compile(reference.unit.job(UNLIMITED, options=[option], label=f"reference with {option}"))
+    outcome = ledger.compile(neutralised_job(reference.unit, option))
     if outcome.object is None:
         return _cell("off", "off", None, None, f"{option}: {outcome.reason}")
     return _cell("off", "off", outcome.object, reference.judge.run(outcome.object), option)

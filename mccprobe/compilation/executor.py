@@ -36,6 +36,9 @@ class Executor(Protocol):
     def submit_as(self, urgency: Urgency, function: Callable[..., Any], /, *args: Any) -> Future[Any]:
         """The same, behind everything more urgent."""
 
+    def promote(self, future: Future[Any]) -> None:
+        """Somebody waits for this one now. Nothing happens to what runs or is done."""
+
     def shutdown(self, *, cancel: bool) -> None:
         """Wait for what runs; with cancel, drop what has not started."""
 
@@ -70,6 +73,15 @@ class LocalExecutor:
             heapq.heappush(self._queue, (urgency, next(self._order), future, function, args))
             self._change.notify()
         return future
+
+    def promote(self, future: Future[Any]) -> None:
+        with self._change:
+            for index, (urgency, order, waiting, function, args) in enumerate(self._queue):
+                if waiting is future and urgency > Urgency.NOW:
+                    self._queue[index] = (Urgency.NOW, order, waiting, function, args)
+                    heapq.heapify(self._queue)
+                    self._change.notify()
+                    return
 
     def _work(self) -> None:
         while True:

@@ -22,23 +22,16 @@ class Ledger:
         self.compiles = 0
         self.compile_seconds = 0.0
         self._futures: dict[str, Future[CompileOutcome]] = {}
-        self._ahead: set[str] = set()  # ids of compiles that may turn out useless
         self._lock = threading.Lock()
 
     def submit(self, job: CompileJob, *, urgency: Urgency = Urgency.NOW) -> Future[CompileOutcome]:
-        """The future of this compile; the same one for the same job.
-
-        One that still waits as AHEAD is asked for again as soon as it is needed.
-        """
+        """The future of this compile; the same one for the same job. One that waits is moved up if it is needed now."""
         with self._lock:
             future = self._futures.get(job.id)
-            if future is not None and urgency < Urgency.AHEAD and job.id in self._ahead:
-                self._ahead.discard(job.id)
-                future.cancel()  # does nothing to one that runs or is done
             if future is not None and not future.cancelled():
+                if urgency is Urgency.NOW and not future.done():
+                    self.executor.promote(future)
                 return future
-            if urgency is Urgency.AHEAD:
-                self._ahead.add(job.id)
             recorded = self._recorded(job)
             if recorded is not None:
                 future = Future()
