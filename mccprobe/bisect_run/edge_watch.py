@@ -9,7 +9,6 @@ from mccprobe.bisect_run.confirm import neutralised_job, verify_job
 from mccprobe.bisect_run.determinism import repeated_job
 from mccprobe.bisect_run.reference import Reference
 from mccprobe.bisect_run.target import PassAxis
-from mccprobe.compilation.executor import Urgency
 from mccprobe.compilation.job import CompileJob, CompileOutcome
 from mccprobe.compilation.unit import Unit
 from mccprobe.oracle.verdict import Verdict
@@ -35,8 +34,7 @@ class EdgeWatch:
     def __call__(self, trial: Trial) -> None:
         self._tell(trial)
         self._verdicts[trial.limit] = trial.outcome.verdict
-        if self._searching and trial.purpose in (Purpose.SPOT_CHECK, Purpose.CONFIRM_GOOD):
-            self._searching = False
+        if self._searching and trial.purpose in (Purpose.SEARCH, Purpose.PROFILE):
             self._start_sides()
         if self._bad_side is not None and self._bad_side.done():
             self._start_neutralised(self._bad_side.result())
@@ -46,6 +44,7 @@ class EdgeWatch:
         bad = min((limit for limit, verdict in self._verdicts.items() if verdict is Verdict.BAD), default=0)
         if self._verdicts.get(bad - 1) is not Verdict.GOOD:
             return
+        self._searching = False
         self._bad_side = self._submit(repeated_job(self._unit, bad, 1))
         self._submit(repeated_job(self._unit, bad - 1, 1))
         if self._axis.in_code_generator(bad):
@@ -59,4 +58,4 @@ class EdgeWatch:
                 self._submit(neutralised_job(self._reference.unit, option))
 
     def _submit(self, job: CompileJob) -> Future[CompileOutcome]:
-        return self._unit.ledger.submit(job, urgency=Urgency.LATER)
+        return self._unit.ledger.submit(job)
