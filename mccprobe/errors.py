@@ -7,7 +7,6 @@ stays in fields, text is made in `message`. `cli` is the only place that prints 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import IntEnum
 
 
@@ -216,16 +215,6 @@ class Interrupted(MccprobeError):
     exit_code = ExitCode.INTERRUPTED
     code = "interrupted"
     usual_hint = "a run that had begun goes on with --resume"
-
-
-@dataclass(frozen=True)
-class ErrorDocument:
-    """What `--json` prints on failure."""
-
-    code: str
-    message: str
-    hint: str
-    exit_code: int
 
 
 def describe_exit_codes() -> str:

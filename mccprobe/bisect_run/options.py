@@ -35,7 +35,7 @@ class BisectOptions:
     seed: int = 1
     arch: str = ""
     count: int = 2
-    spot_checks: int = 2
+    spot_checks: int = 4
     confidence: float = 0.99
     max_runs: int | None = None
     profile: bool = False

@@ -53,7 +53,7 @@ Examples:
 @click.option("--seed", type=click.IntRange(0), default=1, show_default=True, help="inputs and spot checks")
 @click.option("--arch", default="", metavar="ARCH", help="device architecture to bisect, of several")
 @click.option("--count", type=click.IntRange(2), default=2, show_default=True, help="runs of each end")
-@click.option("--spot-checks", type=click.IntRange(0), default=2, show_default=True, help="extra objects to test")
+@click.option("--spot-checks", type=click.IntRange(0), default=4, show_default=True, help="extra objects to test")
 @click.option("--confidence", type=click.FloatRange(0.5, 0.999999), default=0.99, show_default=True)
 @click.option("--max-runs", type=click.IntRange(1), help="budget of oracle runs")
 @click.option("--profile", is_flag=True, help="test every distinct object and list every edge")

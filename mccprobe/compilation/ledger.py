@@ -20,7 +20,6 @@ class Ledger:
         self.journal = journal
         self.executor = executor
         self.compiles = 0
-        self.compile_seconds = 0.0
         self._futures: dict[str, Future[CompileOutcome]] = {}
         self._lock = threading.Lock()
 
@@ -68,7 +67,6 @@ class Ledger:
         outcome = compile_once(job)  # Interrupted when we are being stopped: no answer, no journal line
         with self._lock:
             self.compiles += 1
-            self.compile_seconds += outcome.seconds
         self.journal.append(
             {
                 "t": "compile", "id": job.id, "label": job.label, "limit": job.limit, "object": outcome.object,
