@@ -41,6 +41,7 @@ DATA = Path(__file__).parent / "data"
 MAX_TEXT = 4096  # characters of one flag; longer ones are no flags
 AS_IT_STANDS = "a flag with a leading dash is passed to the compiler as it stands"
 
+_FOR_DRIVERS = ("mllvm", "driver")
 _BOOLEANS = frozenset({"0", "1", "true", "false", "TRUE", "FALSE", "True", "False"})  # cl::opt<bool>
 # Driver arguments that are easily told from LLVM options. A wrong guess costs one probe more.
 _DRIVER = re.compile(
@@ -83,6 +84,13 @@ class Catalogue:
         """The entry of exactly this name, None if there is none."""
         return self.flags.get(option_key)
 
+    def named(self, text: str) -> Flag:
+        """The entry that a typed name means, any dashes and value left out. Raises UnknownFlag, AmbiguousFlag."""
+        name = normalise_option(text)[0]
+        if not name or len(text) > MAX_TEXT or "\0" in text:
+            raise UnknownFlag(shorten(text), reason=f"not a flag: {shorten(text) or 'empty text'}")
+        return self._lookup(name)
+
     def resolve(self, text: str) -> ResolvedFlag:
         """From a typed text to compiler arguments. Raises UnknownFlag, AmbiguousFlag."""
         if len(text) > MAX_TEXT or "\0" in text:
@@ -93,10 +101,9 @@ class Catalogue:
         if not name:
             raise UnknownFlag(shorten(text), reason=f"a flag without a name: {shorten(text) or 'empty text'}")
         flag = self._lookup(name)
+        _check_place(flag, text)
         _check_value(flag, value, text)
-        spelled = flag.spelling if value is None else f"{flag.spelling}={value}"
-        argv = (spelled,) if flag.option == "driver" else ("-mllvm", spelled)
-        return ResolvedFlag(text, argv, flag.name, value, flag, verbatim=False)
+        return ResolvedFlag(text, flag.arguments(value), flag.name, value, flag, verbatim=False)
 
     def resolve_set(self, name: str) -> tuple[ResolvedFlag, ...]:
         """All flags of a named set. Raises UnknownFlag."""
@@ -143,6 +150,8 @@ class Catalogue:
             hint = "for example --flag=-mllvm\\ -x=1, or --flag=-x=1"
             raise UnknownFlag(shorten(text), reason=f"not a flag: {shorten(text)}", hint=hint)
         flag = self.find(key)
+        if flag is not None and flag.option not in _FOR_DRIVERS:
+            flag = None  # another option of the same name: -march of the driver is not llc's
         if joined:
             argv: tuple[str, ...] = (joined, option)
         elif _DRIVER.fullmatch(option) or (flag is not None and flag.option == "driver"):
@@ -150,6 +159,20 @@ class Catalogue:
         else:
             argv = ("-mllvm", option)
         return ResolvedFlag(text, argv, key, value, flag, verbatim=True)
+
+
+def _check_place(flag: Flag, text: str) -> None:
+    """Refuse what cannot stand on a driver's command line."""
+    if flag.option == "attribute":
+        value = "" if flag.type == "bool" else "(N)"
+        raise UnknownFlag(
+            shorten(text), reason=f"{flag.name} is an attribute of a kernel, not a flag",
+            hint=f"write __attribute__(({flag.spelling}{value})) before the kernel",
+        )  # fmt: skip
+    if flag.option == "llc":
+        raise UnknownFlag(
+            shorten(text), reason=f"{flag.spelling} is an option of llc, not of the compiler driver", hint=AS_IT_STANDS
+        )
 
 
 def _check_value(flag: Flag, value: str | None, text: str) -> None:

@@ -13,6 +13,8 @@ from mccprobe.errors import AmbiguousFlag, BadDataFile, UnknownFlag
 from mccprobe.flags.catalogue import Catalogue, load_catalogue, normalise_option
 
 CATALOGUE = load_catalogue()
+FOR_DRIVERS = ("mllvm", "driver")
+PASSABLE = [name for name, flag in CATALOGUE.flags.items() if flag.option in FOR_DRIVERS]
 
 # bare text -> arguments of the driver
 GOLDEN = {
@@ -39,6 +41,8 @@ GOLDEN = {
     "pre-RA-sched=linearize": ("-mllvm", "-pre-RA-sched=linearize"),
     "Od3": ("-Od3",),
     "flush-denormals-to-zero": ("-fmusa-flush-denormals-to-zero",),
+    "x=musa": ("-x", "musa"),
+    "###": ("-###",),
 }
 
 # text with a dash -> arguments, option key, value
@@ -82,7 +86,8 @@ def test_texts_with_a_dash_are_taken_as_they_stand(text: str) -> None:
     found = CATALOGUE.resolve(text)
     assert (found.argv, found.option_key, found.value) == VERBATIM[text]
     assert found.verbatim
-    assert found.flag is CATALOGUE.find(found.option_key)
+    entry = CATALOGUE.find(found.option_key)
+    assert found.flag is (entry if entry and entry.option in FOR_DRIVERS else None)  # -march is also llc's
 
 
 @pytest.mark.parametrize(
@@ -151,21 +156,65 @@ SHIPPED_IN_PUBLIC_CODE = """mtgpu-opt-level mtgpu-if-convert mtgpu-combine-instr
     internal-opt-user-bit mtgpu-maxregcnt enable-misched opt-bisect-limit""".split()
 
 
-def test_every_public_back_end_flag_is_there() -> None:
-    assert [name for name in SHIPPED_IN_PUBLIC_CODE if CATALOGUE.find(name) is None] == []
+FRONT_END = """x mtgpu offload-arch cuda-gpu-arch musa-path musa-path-ignore-env musa-device-only
+    musa-device-obj-only cuda-device-only cuda-host-only fmusa-flush-denormals-to-zero fno-signed-zeros
+    fno-strict-aliasing ffast-math Ofast fsigned-char fgpu-rdc rdc dc fpass-plugin fplugin save-temps fverbose-asm
+    v ### O0 O1 O2 O3 S emit-llvm opaque-pointers""".split()
+LLC_AND_ATTRIBUTES = "mtriple march mcpu filetype mtgpu_unroll_threshold mtgpu_tiny_offset".split()
+
+
+def test_every_public_flag_is_there() -> None:
+    names = [*SHIPPED_IN_PUBLIC_CODE, *FRONT_END, *LLC_AND_ATTRIBUTES]
+    assert [name for name in names if CATALOGUE.find(name) is None] == []
+
+
+def test_what_the_article_found_ineffective_or_unsafe_is_marked() -> None:
+    told = {
+        (name, risk.kind, risk.value)
+        for name, flag in CATALOGUE.flags.items()
+        for risk in flag.risks
+        if risk.source.startswith("article")
+    }
+    assert told >= {
+        ("FenceSetting", "unsafe", "relaxed"), ("FenceSetting", "ineffective", "graph_color"),
+        ("mtgpu-if-convert", "ineffective", ""), ("mtgpu-maxregcnt", "unsafe", "160"),
+        ("mtgpu-maxregcnt", "unsafe", "140"), ("mtgpu-maxregcnt", "ineffective", "256"),
+        ("mtgpu_unroll_threshold", "ineffective", ""), ("mtgpu_tiny_offset", "ineffective", ""),
+        ("mtgpu-enable-internal-regs-ra", "fault", ""), ("internal-opt-user-fop", "ineffective", "false"),
+        ("enable-misched", "ineffective", "false"),
+    }  # fmt: skip
+
+
+def test_a_risk_of_one_value_is_not_held_against_another() -> None:
+    flag = CATALOGUE.flags["FenceSetting"]
+    assert [risk.kind for risk in flag.risks_of("relaxed")] == ["unsafe"]
+    assert flag.risks_of("mixed") == ()
+    assert CATALOGUE.flags["mtgpu-tiny-offset-hint"].risks_of("1")[0].kind == "promise"
+
+
+def test_bundles_name_public_members_only() -> None:
+    members = {name: flag.bundle_members for name, flag in CATALOGUE.flags.items() if flag.bundle_members}
+    assert members == {
+        "Od3": ("mtgpu-enable-const-calc",), "mtgpu-opt-level": ("mtgpu-enable-const-calc",),
+        "ffast-math": ("fno-signed-zeros",), "Ofast": ("ffast-math",),
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize("name", CATALOGUE.flags)
 def test_entries_are_sane(name: str) -> None:
     flag = CATALOGUE.flags[name]
     value = "" if flag.type == "bool" else f"={(flag.values or ('x',))[0]}"
-    assert CATALOGUE.resolve(name + value).flag is flag
+    if name in PASSABLE:
+        assert CATALOGUE.resolve(name + value).flag is flag
+    else:
+        with pytest.raises(UnknownFlag, match=r"is an attribute of a kernel|is an option of llc"):
+            CATALOGUE.resolve(name + value)
     assert flag.name not in (*flag.requires, *flag.exclusive_with, *flag.bundle_members)
     for other in flag.exclusive_with:
         assert name in CATALOGUE.flags[other].exclusive_with, f"{other} does not exclude {name}"
     if "article" not in flag.source:
         assert flag.confidence != "A"
-    if flag.type == "bool":
+    if flag.type == "bool" and name in PASSABLE:
         assert all(CATALOGUE.resolve(f"{name}={value}").value == value for value in flag.values)
 
 
@@ -218,6 +267,10 @@ def test_any_text_is_resolved_or_refused(text: str) -> None:
         return
     assert found.option_key and all(found.argv)
     assert len(found.argv) in (1, 2)
+    apart = found.flag is not None and found.flag.separator == " " and found.value is not None
+    if apart and not found.verbatim:
+        assert (found.argv[0].lstrip("-"), found.argv[1]) == (found.option_key, found.value)
+        return
     assert found.argv[-1].startswith("-") or found.verbatim
     assert normalise_option(found.argv[-1]) == (found.option_key, found.value)
 
@@ -236,7 +289,8 @@ def test_every_ending_finds_its_flag_or_is_ambiguous(name: str, data: st.DataObj
     except AmbiguousFlag as error:
         assert set(error.candidates) == fitting
     except UnknownFlag:
-        assert ending in CATALOGUE.flags and ending != name  # another flag's exact name, with other values
+        # another flag's exact name, with other values; or one that no driver takes
+        assert (ending in CATALOGUE.flags and ending != name) or name not in PASSABLE
     else:
         assert found.option_key == (ending if ending in CATALOGUE.flags else name)
 
@@ -274,7 +328,7 @@ def test_own_entries_are_added_and_replace_shipped_ones(tmp_path: Path) -> None:
     ("change", "said"),
     [
         (('"bool"', '"boole"'), "flag[0].type: boole is not one of bool, driver"),
-        (('"mllvm"', '"llvm"'), "flag[0].option: llvm is not one of driver, mllvm"),
+        (('"mllvm"', '"llvm"'), "flag[0].option: llvm is not one of attribute, driver, llc, mllvm"),
         (('confidence = "S"', ""), "flag[0].confidence: is missing"),
         (('confidence = "S"', 'confidense = "S"'), "flag[0].confidence: is missing"),
         (('source = "s"', 'source = "s"\nrisk = []'), "flag[0].risk: unknown key; did you mean risks?"),
@@ -287,6 +341,11 @@ def test_own_entries_are_added_and_replace_shipped_ones(tmp_path: Path) -> None:
             ('source = "s"', 'source = "s"\nrisks = [{kind = "bad"}]'),
             "flag[0].risks[0].kind: bad is not one of",
         ),
+        (
+            ('source = "s"', 'source = "s"\nrisks = [{kind = "unsafe", value = "3", note = "n", source = "s"}]'),
+            "flag[0].risks: a risk of the value 3, which is not among values",
+        ),
+        (('source = "s"', 'source = "s"\nseparator = ","'), "flag[0].separator: , is not one of"),
         (("[[flag]]", "[flag]"), "flag: expected [[flag]] tables, got a table"),
         (("[[flag]]", "[[flags]]"), "flags: unknown key; did you mean flag?"),
         (("= 1", "= 2"), "schema_version: is 2; this mccprobe reads 1"),
