@@ -19,19 +19,18 @@ from mccprobe.bisect_run.determinism import (
     repeatable_with_fixed_addresses,
 )
 from mccprobe.bisect_run.edge_watch import EdgeWatch
-from mccprobe.bisect_run.reference import Reference, judged_reference, make_oracle, reference_unit
+from mccprobe.bisect_run.reference import Reference
 from mccprobe.bisect_run.reproduce import reproduce_commands
 from mccprobe.bisect_run.request import BisectRequest
 from mccprobe.bisect_run.table import truth_table
 from mccprobe.bisect_run.target import Judge, PassAxis
-from mccprobe.compilation.codegen_only import CodegenOnly
+from mccprobe.bisect_run.workspace import open_workspace
 from mccprobe.compilation.executor import Executor
 from mccprobe.compilation.journal import Journal
 from mccprobe.compilation.ledger import Ledger
-from mccprobe.compilation.program import Linker, Program, Rest
 from mccprobe.compilation.store import RunDirectory
-from mccprobe.compilation.unit import UNLIMITED, RecordedSource, Unit
-from mccprobe.errors import BudgetSpent, OracleUnusable, SourceDoesNotCompile, ToolchainError
+from mccprobe.compilation.unit import UNLIMITED, Unit
+from mccprobe.errors import BudgetSpent, OracleUnusable, ToolchainError
 from mccprobe.oracle.checks import Oracle
 from mccprobe.oracle.verdict import Verdict
 from mccprobe.passes.table import PassTable, load_pass_table
@@ -39,9 +38,7 @@ from mccprobe.report.record import BisectReport, Culprit, EdgeRecord, Status
 from mccprobe.search.procedure import SearchResult, bisect
 from mccprobe.search.procedure import Status as SearchStatus
 from mccprobe.search.trial import Trial
-from mccprobe.toolchain.flag_probe import OPTION_COMPLAINTS, not_taken
-from mccprobe.toolchain.jobs import option_key
-from mccprobe.toolchain.locate import fixed_addresses_prefix, which
+from mccprobe.toolchain.locate import which
 
 
 @dataclass
@@ -95,31 +92,16 @@ class _BitcodeDiffers(Exception):
 
 def _bisect(state: _State, progress: Progress, *, prove_later: bool) -> BisectReport:
     request, journal = state.request, state.journal
-    prefix = fixed_addresses_prefix() if request.fixed_addresses else ()
-    if not prefix:
+    progress.stage("compiling the bad build and the reference")
+    with state.phase("prepare"):
+        workspace = open_workspace(request, state.ledger, journal, prove_later=prove_later)
+    if not workspace.prefix:
         state.warnings.append(
             "address-space randomisation is not fixed here (setarch -R does not work or was switched off): a compiler "
             "that orders by pointer can give other objects from compile to compile"
         )
-    progress.stage("compiling the bad build and the reference")
-    rest_args = request.reference_args if request.reference_args is not None else request.bad_args
-    unit = bad_unit(request, state.ledger, prefix)
-    with state.phase("prepare"), flags_taken(request):
-        unit.begin()
-        rest = Rest(request.toolchain, state.ledger, request.inputs, rest_args, timeout_s=request.compile_timeout_s)
-        other = reference_unit(request, unit)
-        linker, other_linker = _linkers(request, unit, other, rest)
-        variants = [other] if other is not None and other.recorded is unit.recorded else []
-        unit.finish(variants, prove_later=prove_later)
-        short = CodegenOnly(unit) if unit.recorded.from_bitcode else None
-        reference: Reference | None = None
-        if other is None:
-            oracle = make_oracle(request, None)
-        else:
-            reference, oracle = judged_reference(request, unit, other, other_linker, journal)
-        judge = Judge(Program(unit, linker), oracle, journal)
-    if len(unit.recorded.jobs) > 1:
-        choose_architecture(state, unit, judge)
+    state.notes += workspace.notes
+    unit, reference, oracle, judge = workspace.unit, workspace.reference, workspace.oracle, workspace.judge
     first = state.ledger.compile(unit.job(UNLIMITED))
     if first.object is None:
         raise ToolchainError(
@@ -135,9 +117,9 @@ def _bisect(state: _State, progress: Progress, *, prove_later: bool) -> BisectRe
     if first.object != unit.base[unit.recorded.active]:
         state.warnings.append("with -opt-bisect-limit=-1 the object differs from the plain build's object")
     known = {}
-    if reference is not None and linker.described() == other_linker.described():
+    if reference is not None and workspace.same_link:
         known[reference.object] = Verdict.GOOD
-    axis = PassAxis(unit, judge, first.log.total, short)
+    axis = PassAxis(unit, judge, first.log.total, workspace.short)
     repeats = repeat_command(unit, executions=axis.total)  # done while the search leaves a core idle
     progress.stage(f"searching {first.log.total} pass executions")
     settings = replace(request.settings, width=state.ledger.executor.width)
@@ -158,69 +140,6 @@ def _bisect(state: _State, progress: Progress, *, prove_later: bool) -> BisectRe
         found = [one_sample(unit), *(repeated.result() for repeated in (repeats, *sides))]
         unstable = [finding for finding in found if not finding.same]
     return _report(state, unit, axis, judge, oracle, reference, unstable, result, progress)
-
-
-@contextlib.contextmanager
-def flags_taken(request: BisectRequest) -> Iterator[None]:
-    """A compile that fails for one of the flags is the flag's fault, not the source's."""
-    try:
-        yield
-    except SourceDoesNotCompile as error:
-        if any(words in error.detail for words in OPTION_COMPLAINTS):
-            for flag in request.flags:
-                if any(option_key(part) in error.detail for part in flag if part != "-mllvm"):
-                    raise not_taken(request.toolchain, flag, " ".join(flag), error.detail) from error
-        raise
-
-
-def bad_unit(request: BisectRequest, ledger: Ledger, prefix: tuple[str, ...]) -> Unit:
-    """The build that is bisected. LLVM flags are a variant's options; a driver's flags need their own recording."""
-    shared = request.shares_source
-    recorded = RecordedSource(
-        request.toolchain, ledger, request.source, request.args if shared else request.bad_args,
-        name="bisected", timeout_s=request.compile_timeout_s, prefix=prefix,
-    )  # fmt: skip
-    if not shared:
-        return Unit(recorded, "bad")
-    driver_flags = tuple(argument for flag in request.flags for argument in flag)
-    return Unit(recorded, "bad", request.llvm_flags, driver_flags)
-
-
-def _linkers(request: BisectRequest, unit: Unit, other: Unit | None, rest: Rest) -> tuple[Linker, Linker]:
-    """How the bad build links, and how its reference does: one and the same where the commands are."""
-    timeout_s = request.compile_timeout_s
-    linker = Linker(unit.recorded, rest, (*unit.recorded.args, *request.link_args), name="bad", timeout_s=timeout_s)
-    if other is None or other.recorded is unit.recorded:
-        return linker, linker
-    args = (*other.recorded.args, *request.reference_link_args)
-    return linker, Linker(other.recorded, rest, args, name="reference", timeout_s=timeout_s)
-
-
-def choose_architecture(state: _State, unit: Unit, judge: Judge) -> None:
-    """Of several device architectures, bisect the one that the device runs: its object decides the verdict."""
-    wanted = state.request.arch
-    names = [job.arch for job in unit.recorded.jobs]
-    if wanted:
-        if wanted not in names:
-            raise ToolchainError(f"no device compile for --arch {wanted}", hint="compiled for: " + ", ".join(names))
-        unit.recorded.active = names.index(wanted)
-        others = ", ".join(name for name in names if name != wanted)
-        state.notes.append(
-            f"only the compile for {wanted} is limited; {others} keeps the flag and every pass. If the device runs "
-            "that one, the program stays wrong at every limit: leave out --arch, and the one that runs is found"
-        )
-        return
-    for index in range(len(unit.recorded.jobs)):
-        outcome = state.ledger.compile(unit.job(0, index=index, label=f"{unit.tag} {names[index]} limit 0"))
-        unit.recorded.active = index
-        if outcome.object is not None and judge.run(outcome.object).verdict is Verdict.GOOD:
-            state.notes.append(f"bisecting the compile for {names[index]}: at limit 0 it alone turns the program GOOD")
-            return
-    unit.recorded.active = 0
-    state.notes.append(
-        f"no single architecture of {', '.join(names)} turns the program GOOD at limit 0; bisecting {names[0]} "
-        "(choose with --arch)"
-    )
 
 
 _STATUS = {

@@ -411,7 +411,7 @@ def test_printed_jobs_have_clangs_form(sdk: SimSdk, work: Path) -> None:
     names = [(Path(job[0]).name, "-cc1" in job) for job in jobs]
     assert names == [
         ("clang", True),
-        ("ld.lld", False),
+        ("ld.bfd", False),
         ("clang-offload-bundler", False),
         ("clang", True),
         ("ld.lld", False),

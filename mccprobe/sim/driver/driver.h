@@ -12,8 +12,8 @@
 #ifndef MCCSIM_CLANG
 #error "MCCSIM_CLANG: absolute path of clang 14"
 #endif
-#ifndef MCCSIM_LLD
-#error "MCCSIM_LLD: absolute path of ld.lld 14"
+#ifndef MCCSIM_DEVICE_LINKER
+#error "MCCSIM_DEVICE_LINKER: absolute path of the linker of device images"
 #endif
 #ifndef MCCSIM_CLANG_VERSION_LINE
 #error "MCCSIM_CLANG_VERSION_LINE: first line of `clang --version`"

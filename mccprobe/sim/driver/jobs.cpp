@@ -206,7 +206,7 @@ private:
       Args arguments = deviceArguments(source, arch);
       append(arguments, {"-c", source, "-o", object});
       addClangJob(arguments);
-      addToolJob({MCCSIM_LLD, "-shared", object, "-o", image});
+      addToolJob({MCCSIM_DEVICE_LINKER, "-shared", object, "-o", image});
       targets += std::string(",") + kDeviceTargetPrefix + arch;
       inputs += "," + image;
     }
