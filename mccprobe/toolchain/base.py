@@ -79,5 +79,11 @@ class Toolchain(Protocol):
         Raises SourceDoesNotCompile or ToolchainError with the driver's own message.
         """
 
+    def compile_argv(self, options: Sequence[str], source: str, output: str) -> tuple[str, ...]:
+        """The plain command for one object. options: as mcc or clang takes them."""
+
+    def link_argv(self, inputs: Sequence[str], options: Sequence[str], output: str) -> tuple[str, ...]:
+        """The plain command for the program; inputs are objects and libraries."""
+
     def check_fresh(self, ran: int, limit: int, what: str) -> None:
         """Raise StaleCompileCache when a compile's log shows another limit than was asked for."""

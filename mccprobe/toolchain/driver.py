@@ -79,6 +79,12 @@ class ClangDriver:
             jobs = with_stable_cuid(jobs, "\0".join(_without_output(args)))
         return Recording(command, jobs, env)
 
+    def compile_argv(self, options: Sequence[str], source: str, output: str) -> tuple[str, ...]:
+        return (*self.driver, *options, "-c", source, "-o", output)
+
+    def link_argv(self, inputs: Sequence[str], options: Sequence[str], output: str) -> tuple[str, ...]:
+        return (*self.driver, *inputs, *options, "-o", output)
+
     def check_fresh(self, ran: int, limit: int, what: str) -> None:
         if ran == limit:
             return
