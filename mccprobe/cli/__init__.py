@@ -8,7 +8,6 @@ they are called, so that `--version` and `--help` stay fast.
 from __future__ import annotations
 
 import contextlib
-import importlib
 import io
 import signal
 import sys
@@ -19,6 +18,7 @@ from typing import Any
 import click
 
 from mccprobe import __version__, process
+from mccprobe.cli.lazy import LazyGroup
 from mccprobe.console import Console
 from mccprobe.errors import Interrupted, MccprobeError, describe_exit_codes
 
@@ -26,40 +26,32 @@ FIRST_LINES, LAST_LINES = 25, 15  # shown of a compiler's message: the first err
 
 COMMANDS = {
     "bisect": ("mccprobe.cli.bisect_cmd", "bisect", "find the pass execution that makes a program wrong"),
+    "bench": ("mccprobe.cli.bench_cmd", "bench", "time a kernel honestly, alone or against another build"),
+    "bug-report": ("mccprobe.cli.bug_report_cmd", "bug_report", "make a report that stands alone from a run"),
+    "check": ("mccprobe.cli.check_cmd", "check", "the gate: every case right, every kernel launched"),
+    "cycle": ("mccprobe.cli.cycle_cmd", "cycle", "health, check, bench and report of a kernel in one go"),
     "diff": ("mccprobe.cli.diff_cmd", "diff", "compare objects or listings: resources, moved and changed instructions"),
     "disasm": ("mccprobe.cli.disasm_cmd", "disasm", "show the instruction stream: pipes, loops, 12-byte words"),
+    "edit": ("mccprobe.cli.edit_cmd", "edit", "try an edit of a kernel; keep it only if it passes the gate"),
+    "flags": ("mccprobe.cli.flags_cmd", "flags", "what is known of compiler flags; what a compiler takes"),
     "isa": ("mccprobe.cli.isa_cmd", "isa", "learn instruction encodings from a disassembler, decode without it"),
+    "journal": ("mccprobe.cli.journal_cmd", "journal", "the record of every trial, bench and search across runs"),
     "lint": ("mccprobe.cli.lint_cmd", "lint", "suspicious things in an instruction stream and its metadata"),
     "notes": ("mccprobe.cli.notes_cmd", "notes", "decode every note and metadata document of an object"),
+    "recheck": ("mccprobe.cli.recheck_cmd", "recheck", "try old bug reports on another compiler"),
+    "reduce": ("mccprobe.cli.reduce_cmd", "reduce", "make the source of a finding small, with the same culprit"),
     "report": (
         "mccprobe.cli.report_cmd", "report", "registers, shared memory, spills and occupancy of each kernel"
     ),
     "toolchains": ("mccprobe.cli.toolchains_cmd", "toolchains", "list compilers: what was found, what each can do"),
+    "why": ("mccprobe.cli.why_cmd", "why", "from wrong numbers to a report: flags, pass, instruction, ways around"),
+    "wrapper": ("mccprobe.cli.wrapper_cmd", "wrapper", "put a flag set in front of every mcc call of a build"),
 }
-
-
-class LazyGroup(click.Group):
-    """A group that imports a command's module only when the command is used."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        return sorted([*COMMANDS, *super().list_commands(ctx)])
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name in COMMANDS:
-            module, attribute, _ = COMMANDS[cmd_name]
-            command: click.Command = getattr(importlib.import_module(module), attribute)
-            return command
-        return super().get_command(ctx, cmd_name)
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        rows = [(name, text) for name, (_, _, text) in sorted(COMMANDS.items())]
-        rows.append(("help", "explain exit codes"))
-        with formatter.section("Commands"):
-            formatter.write_dl(rows)
 
 
 @click.group(
     cls=LazyGroup,
+    later=COMMANDS,
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog="Example: mccprobe bisect --flag internal-regs-ra",
 )
@@ -74,7 +66,7 @@ def root(ctx: click.Context, debug: bool, quiet: bool, color: str) -> None:
     ctx.meta["debug"] = debug
 
 
-@root.command("help")
+@root.command("help", short_help="explain exit codes")
 @click.argument("topic", type=click.Choice(["exit-codes"]))
 @click.pass_obj
 def help_topic(console: Console, topic: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -10,6 +11,8 @@ from mccprobe.cli.listing_options import disassemblers
 from mccprobe.console import Console, visible
 from mccprobe.errors import UsageError
 
+DEPTH_OF_INSTRUCTIONS = 6  # of the document: images, image, functions, function, stream
+
 
 @click.command("disasm", context_settings={"help_option_names": ["-h", "--help"]})
 @click.argument("file", type=click.Path(path_type=Path))
@@ -17,6 +20,10 @@ from mccprobe.errors import UsageError
 @click.option("--target", default="", metavar="ARCH", help="this architecture only (mp_22), where a file has several")
 @click.option("--words", is_flag=True, help="by 12-byte words with their slots (MTGPU, with bytes)")
 @click.option("--loops", is_flag=True, help="the loops instead of the stream")
+@click.option(
+    "--table", metavar="TABLE.json", type=click.Path(path_type=Path),
+    help="name instructions of its target by this learned table (mccprobe isa learn)",
+)  # fmt: skip
 @click.option("--mcc", metavar="PATH", help="the mcc whose llvm-objdump is used")
 @click.option("--musa-path", metavar="DIR", help="the MUSA toolkit to use")
 @click.option("--json", "as_json", is_flag=True, help="one JSON document (reports/disasm.schema.json)")
@@ -28,6 +35,7 @@ def disasm(
     target: str,
     words: bool,
     loops: bool,
+    table: Path | None,
     mcc: str | None,
     musa_path: str | None,
     as_json: bool,
@@ -35,23 +43,28 @@ def disasm(
     """Show the instruction stream: pipes, loops, 12-byte words.
 
     FILE is a listing (mcc -S, llvm-objdump -d, nvdisasm -hex) or an object; what it is, is seen from
-    its content.
+    its content. Where no disassembler reads an object, a table learned for its target does, if it
+    lies at MCCPROBE_TABLES/TARGET.json (default folder: ~/.local/share/mccprobe/tables).
 
     \b
     Examples:
       mccprobe disasm kernel.s
       mccprobe disasm kernel.o --words --function gemm
+      mccprobe disasm kernel.o --table mp_22.json
     """
+    from mccprobe.isa.by_table import tables_folder
     from mccprobe.isa.disassemble import load
     from mccprobe.report.disasm_record import document, view
     from mccprobe.report.disasm_text import render
+    from mccprobe.report.json_stream import print_json
 
-    views = [view(source, function or "") for source in load(file, disassemblers(mcc, musa_path), target=target)]
+    tools = replace(disassemblers(mcc, musa_path), table=table, tables=tables_folder())
+    views = [view(source, function or "") for source in load(file, tools, target=target)]
     if function and not any(one.functions for one in views):
         names = sorted({item.name for one in views for item in one.source.listing.functions})
         raise UsageError(f"{file}: no function {function}", hint="it has: " + ", ".join(names[:20]) if names else "")
     if as_json:
-        console.document(document(views, with_words=words))
+        print_json(console, document(views, with_words=words), DEPTH_OF_INSTRUCTIONS)
     else:
         console.result(visible(render(views, words=words, loops=loops)))
     return 0

@@ -175,14 +175,14 @@ def decode(console: Console, table: str, file: str, target: str, counts: bool, a
       mccprobe isa decode gfx908.json kernel.o --counts
     """
     from mccprobe.isa.decode_file import decode_file
-    from mccprobe.isa.stream import count_stream
     from mccprobe.isa.table_file import read_table
+    from mccprobe.report.json_stream import print_json
 
     functions, warnings = decode_file(read_table(Path(table)), Path(file), target)
     documents: list[dict[str, Any]] = []
     lines = []
     for function in functions:
-        count = count_stream(function.stream)
+        count = function.stream.count()
         documents.append({
             "image": function.image, "target": function.target or None, "name": function.name,
             "address": function.address, "steps": count.total, "states": count.states,
@@ -210,10 +210,10 @@ def decode(console: Console, table: str, file: str, target: str, counts: bool, a
     for warning in warnings:
         console.message(f"warning: {warning}")
     if as_json:
-        console.document({
+        print_json(console, {
             "schema_version": 1, "tool_version": __version__, "status": "decoded", "table": table, "file": file,
             "functions": documents, "warnings": warnings,
-        })  # fmt: skip
+        }, depth=4)  # fmt: skip
     else:
         console.result("\n".join(lines))
     return 0

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import click
 
 from mccprobe import __version__
+from mccprobe.cli.collector import no_collection
 from mccprobe.console import Console, visible
+
+DEPTH_OF_KERNELS = 7  # of the document: images, image, notes, note, decoded, kernels
 
 
 @click.command("notes", context_settings={"help_option_names": ["-h", "--help"]})
@@ -16,6 +20,7 @@ from mccprobe.console import Console, visible
 @click.option("--hex", "with_hex", is_flag=True, help="the bytes of each descriptor as well")
 @click.option("--json", "as_json", is_flag=True, help="one JSON document (reports/notes.schema.json)")
 @click.pass_obj
+@no_collection()
 def notes(console: Console, files: tuple[Path, ...], with_hex: bool, as_json: bool) -> int:
     """Decode every note and every metadata document, with its raw keys.
 
@@ -28,6 +33,7 @@ def notes(console: Console, files: tuple[Path, ...], with_hex: bool, as_json: bo
       mccprobe notes --hex libkernels.so
     """
     from mccprobe.binary.listed import list_notes
+    from mccprobe.report.json_stream import print_json
 
     images: list[dict[str, Any]] = []
     warnings: list[str] = []
@@ -42,34 +48,38 @@ def notes(console: Console, files: tuple[Path, ...], with_hex: bool, as_json: bo
             for note in image["notes"]:
                 descriptor = note.pop("descriptor")
                 note["hex"] = descriptor.hex() if with_hex else None
-        console.document(
-            {"schema_version": 1, "tool_version": __version__, "status": "ok", "images": images, "warnings": warnings}
+        print_json(
+            console,
+            {"schema_version": 1, "tool_version": __version__, "status": "ok", "images": images, "warnings": warnings},
+            DEPTH_OF_KERNELS,
         )
         return 0
-    console.result(visible("\n".join(line for image in images for line in _lines(image, with_hex))))
+    for image in images:
+        for lines in _blocks(image, with_hex):
+            console.result(visible("\n".join(lines)))
     return 0
 
 
-def _lines(image: dict[str, Any], with_hex: bool) -> list[str]:
-    from mccprobe.binary.describe import describe_value, hex_lines
+def _blocks(image: dict[str, Any], with_hex: bool) -> Iterator[list[str]]:
+    """Lines of the output, those of each kernel by themselves: a library has thousands."""
+    from mccprobe.binary.describe import hex_lines, iter_described
 
     kind = ", ".join(word for word in (image["kind"], image["target"]) if word)
-    lines = [f"{image['origin']}  ({kind})".replace("\n", "\\n")]
+    yield [f"{image['origin']}  ({kind})".replace("\n", "\\n")]
     for note in image["notes"]:
         name = f" {note['name']}," if note["name"] else ""
         owner = note["owner"].replace("\n", "\\n") or "(no owner)"
-        lines.append(f"  {owner} type 0x{note['type']:x}:{name} {note['size_bytes']} bytes, {note['location']}")
+        yield [f"  {owner} type 0x{note['type']:x}:{name} {note['size_bytes']} bytes, {note['location']}"]
         if note["problem"]:
-            lines.append(f"    not decoded: {note['problem']}")
+            yield [f"    not decoded: {note['problem']}"]
         elif note["decoded"] is not None:
-            lines += describe_value(note["decoded"], 4)
+            yield from iter_described(note["decoded"], 4)
         elif note["size_bytes"] and not with_hex:
-            lines.append("    not decoded; --hex shows the bytes")
-        if with_hex:
-            lines += hex_lines(note["descriptor"], 4)
+            yield ["    not decoded; --hex shows the bytes"]
+        if with_hex and note["descriptor"]:
+            yield list(hex_lines(note["descriptor"], 4))
     for text in image["assembly_metadata"]:
-        lines.append(f"  {text['vendor']} metadata in assembly text, line {text['line']}")
-        lines += describe_value(text["decoded"], 4)
-    if len(lines) == 1:
-        lines.append("  no notes")
-    return lines
+        yield [f"  {text['vendor']} metadata in assembly text, line {text['line']}"]
+        yield from iter_described(text["decoded"], 4)
+    if not image["notes"] and not image["assembly_metadata"]:
+        yield ["  no notes"]

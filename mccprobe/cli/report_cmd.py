@@ -9,9 +9,12 @@ from pathlib import Path
 
 import click
 
+from mccprobe.cli.collector import no_collection
 from mccprobe.cli.common import cache_directory
 from mccprobe.console import Console
 from mccprobe.errors import UsageError
+
+DEPTH_OF_KERNELS = 2  # of the document
 
 HELP = """Registers, shared memory, spills, instructions and occupancy of each kernel.
 
@@ -31,6 +34,7 @@ Examples:
 @click.option("--block-size", type=click.IntRange(1, 1 << 20), metavar="N", help="threads of a block, for occupancy")
 @click.option("--spill-threshold-bytes", type=click.IntRange(0), default=16, show_default=True, metavar="N",
               help="private memory up to this is no spill")  # fmt: skip
+@click.option("--no-instructions", is_flag=True, help="leave them uncounted: no disassembler is run")
 @click.option("--compare", metavar="KERNEL", help="set the published figures of a shipped kernel beside it")
 @click.option("--toolchain", type=click.Choice(["auto", "mcc", "sim", "amdgcn"]), default="auto", show_default=True,
               help="compiles a source")  # fmt: skip
@@ -42,15 +46,17 @@ Examples:
 @click.option("--csv", "as_csv", is_flag=True, help="a line of values for each kernel")
 @click.option("--markdown", "as_markdown", is_flag=True, help="tables to paste")
 @click.pass_obj
+@no_collection()
 def report(
     console: Console, /, files: tuple[Path, ...], block_size: int | None, spill_threshold_bytes: int,
-    compare: str | None, toolchain: str, arch: str, compile_args: str | None, mcc: str | None, musa_path: str | None,
-    as_json: bool, as_csv: bool, as_markdown: bool,
+    no_instructions: bool, compare: str | None, toolchain: str, arch: str, compile_args: str | None,
+    mcc: str | None, musa_path: str | None, as_json: bool, as_csv: bool, as_markdown: bool,
 ) -> int:  # fmt: skip
     from mccprobe.kernel.spec import shipped_kernel
     from mccprobe.model.resources import Options
     from mccprobe.report import render_resources as render
     from mccprobe.report.device_source import SourceOptions
+    from mccprobe.report.json_stream import print_json
     from mccprobe.report.resources_record import ReportRequest, report_on
     from mccprobe.toolchain.mcc import MccPaths
 
@@ -62,12 +68,13 @@ def report(
         Options(block_size, spill_threshold_bytes),
         source,
         shipped_kernel(compare) if compare is not None else None,
+        count_instructions=not no_instructions,
     )
     found = report_on(request)
     for told in found.told:
         console.message(told)
     if as_json:
-        console.document(found.to_dict())
+        print_json(console, found.document(), DEPTH_OF_KERNELS)
         return 0
     if as_csv or as_markdown:
         for warning in found.warnings:

@@ -1,0 +1,75 @@
+"""The wrapper beside the article's four-line bash wrapper, both before `true`, call by call in turns."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from measure import REPEATS, machine, report
+
+from mccprobe.wrapper.flagset import WrapperSet, wrapper_sets
+from mccprobe.wrapper.script import generate
+
+BOUND = 1.5  # of the article's wrapper
+CALLS = 150  # of each in one round; one call takes some 2 ms and the machine's noise is of that size
+# as a build system writes them: the article's compile, CMake's compile of a large project, its link
+SHORT = ["-O3", "--offload-arch=mp_22", "-march=native", "src/team03_gemm_work.mu", "-lmusart", "-o", "test"]
+COMPILE = [
+    *(f"-Iinclude/part{n}" for n in range(12)), *(f"-DOPTION_{n}={n}" for n in range(12)), "-O3", "-std=c++17", "-Wall",
+    "-fno-strict-aliasing", "-x", "musa", "--offload-arch=mp_22", "-MD", "-MT", "k.o", "-MF", "k.d",
+    "-o", "k.o", "-c", "k.mu",
+]  # fmt: skip
+LINK = ["-O3", "-Wl,-rpath,lib", *(f"objects/{n}.o" for n in range(60)), "-o", "app", "-lmusart", "-lm"]
+
+
+def article(compiler: Path, chosen: WrapperSet) -> str:
+    """The script of the article's section 18, with `compiler` in the place of its mcc."""
+    flags = " \\\n".join("    " + " ".join(one.words) for one in chosen.additions)
+    return f'#!/bin/bash\nREAL_MCC={compiler}\nexec "$REAL_MCC" \\\n{flags} \\\n    "$@"\n'
+
+
+def in_turns(commands: Sequence[Sequence[str]]) -> list[float]:
+    """Seconds of each command's median call; one call of each after the other, so that noise meets all of them."""
+    seconds: list[list[float]] = [[] for _ in commands]
+    for _ in range(CALLS):
+        for command, times in zip(commands, seconds, strict=True):
+            start = time.perf_counter()
+            subprocess.run(command, check=True)
+            times.append(time.perf_counter() - start)
+    return [statistics.median(times) for times in seconds]
+
+
+def main() -> int:
+    print(f"wrapper: {machine()}; /bin/sh is {Path('/bin/sh').resolve()}")
+    for name in [name for name in os.environ if name.startswith("MCCPROBE_")]:
+        del os.environ[name]
+    sets = wrapper_sets("gemm-s4000")
+    true = Path(shutil.which("true") or "/bin/true")
+    good = True
+    with tempfile.TemporaryDirectory(prefix="mccprobe-bench-") as folder:
+        ours, theirs = Path(folder, "ours"), Path(folder, "article")
+        ours.write_bytes(generate(true, sets))
+        theirs.write_text(article(true, sets.chosen))
+        ours.chmod(0o755)
+        theirs.chmod(0o755)
+        for name, argv in (("article's compile", SHORT), ("CMake's compile", COMPILE), ("link", LINK)):
+            rounds = [in_turns([[str(theirs), *argv], [str(ours), *argv]]) for _ in range(REPEATS)]
+            first, second = (statistics.median(times) for times in zip(*rounds, strict=True))
+            print(f"  {name}: article's wrapper {first * 1000:.2f} ms, ours {second * 1000:.2f} ms")
+            good &= report(f"{name} / the same through four lines of bash", second / first, BOUND)
+        for shell in (["bash", "--posix"], ["busybox", "sh"]):  # where /bin/sh is one of these; told, not bounded
+            if shutil.which(shell[0]):
+                first, second = in_turns([[str(theirs), *SHORT], [*shell, str(ours), *SHORT]])
+                print(f"  with {shell[0]} as sh: {second / first:.2f} of the article's wrapper")
+    return 0 if good else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

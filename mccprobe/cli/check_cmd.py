@@ -1,0 +1,70 @@
+"""`mccprobe check`: the gate."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from mccprobe import __version__
+from mccprobe.cli.kernel_options import (
+    CONTEXT,
+    DEFAULT_KERNEL,
+    build_folder,
+    case_teller,
+    choose_kernel,
+    gate_arguments,
+    kernel_options,
+    record,
+    require_built,
+)
+from mccprobe.console import Console, visible
+
+HELP = """Check a kernel: every case right, every kernel that it can launch launched by a right case.
+
+KERNEL is a folder with a kernel.toml, that file, a source beside it, or the name of a shipped kernel
+(default: gemm). Besides the declared cases it runs one for each dispatch branch and shapes beside the
+multiples of the tiles, each with several seeds. Exit 0: passed; 1: not passed.
+
+\b
+Examples:
+  mccprobe check
+  mccprobe check gemm --toolchain sim --flag internal-regs-ra
+  mccprobe check my/kernel --toolchain mcc --cases full --set gemm-s4000
+"""
+
+
+@click.command("check", help=HELP, context_settings=CONTEXT)
+@click.argument("kernel", default=DEFAULT_KERNEL)
+@kernel_options
+@click.option("--stop-at-bad", is_flag=True, help="end with the first wrong case")
+@click.option("--json", "as_json", is_flag=True, help="one JSON document (reports/check.schema.json)")
+@click.option("-o", "--out", type=click.Path(path_type=Path), metavar="DIR", help="keep the built program here")
+@click.pass_obj
+def check(console: Console, /, kernel: str, as_json: bool, out: Path | None, stop_at_bad: bool, **values: Any) -> int:
+    from mccprobe.gate.check import check_kernel
+    from mccprobe.gate.render_text import render_gate
+    from mccprobe.gate.score import grader_score
+
+    choice = choose_kernel(console, kernel, values)
+    with build_folder(out, "check") as folder:
+        report = check_kernel(
+            choice.kernel, choice.toolchain, flags=choice.flags, defines=choice.defines, folder=folder,
+            stop_at_bad=stop_at_bad, tell=case_teller(console, simulated=choice.toolchain.simulated),
+            **gate_arguments(values),
+        )  # fmt: skip
+        require_built(report)
+    score = grader_score(report)
+    record(
+        values, "check", choice, text=f"check of {choice.kernel.name}, {report.selection} cases",
+        verdict=report.verdict, figures={"max_err": (report.worst_error, "")}, run_directory=out,
+    )  # fmt: skip
+    if as_json:
+        console.document(
+            {"schema_version": 1, "tool_version": __version__, "status": "passed" if report.passed else "not-passed",
+             **report.to_dict(), "score": score.to_dict()}
+        )  # fmt: skip
+    else:
+        console.result(visible(render_gate(report, score)))
+    return 0 if report.passed else 1

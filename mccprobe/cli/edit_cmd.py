@@ -1,0 +1,137 @@
+"""`mccprobe edit`: changes to a kernel that are kept only when the gate passes them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from mccprobe import __version__
+from mccprobe.cli.kernel_options import (
+    CONTEXT,
+    KernelChoice,
+    build_folder,
+    case_teller,
+    choose_kernel,
+    gate_arguments,
+    kernel_options,
+    record,
+    require_built,
+)
+from mccprobe.console import Console, visible
+
+if TYPE_CHECKING:
+    from mccprobe.cycle.edit import EditOutcome
+    from mccprobe.gate.check import GateReport
+    from mccprobe.kernel.spec import KernelSpec
+
+_json_option = click.option("--json", "as_json", is_flag=True, help="one JSON document (reports/edit.schema.json)")
+
+
+@click.group("edit", context_settings=CONTEXT)
+def edit() -> None:
+    """Change a kernel; the last good version is kept, and what fails the gate is not.
+
+    \b
+    Example:
+      mccprobe edit begin my/kernel
+      (edit the source)
+      mccprobe edit test my/kernel
+      mccprobe edit keep my/kernel        or: mccprobe edit revert my/kernel
+    """
+
+
+@edit.command("begin", context_settings=CONTEXT)
+@click.argument("kernel")
+@kernel_options
+@click.option("--unchecked", is_flag=True, help="without a gate: the kernel is wrong, and the edit is to mend it")
+@_json_option
+@click.pass_obj
+def begin(console: Console, /, kernel: str, unchecked: bool, as_json: bool, **values: Any) -> int:
+    """Keep what is there as the last good version, if it passes, and open an edit."""
+    from mccprobe.cycle import edit as library
+
+    choice = choose_kernel(console, kernel, values)
+    outcome = library.begin(choice.kernel, _gate(console, choice, values), unchecked=unchecked)
+    return _show(console, outcome, choice, values, as_json=as_json)
+
+
+@edit.command("test", context_settings=CONTEXT)
+@click.argument("kernel")
+@kernel_options
+@_json_option
+@click.pass_obj
+def test(console: Console, /, kernel: str, as_json: bool, **values: Any) -> int:
+    """Run the gate on what is there now."""
+    from mccprobe.cycle import edit as library
+
+    choice = choose_kernel(console, kernel, values)
+    outcome = library.test(choice.kernel, _gate(console, choice, values))
+    return _show(console, outcome, choice, values, as_json=as_json)
+
+
+@edit.command("keep", context_settings=CONTEXT)
+@click.argument("kernel")
+@kernel_options
+@_json_option
+@click.pass_obj
+def keep(console: Console, /, kernel: str, as_json: bool, **values: Any) -> int:
+    """Make what is there the last good version and close the edit, if the gate passes it."""
+    from mccprobe.cycle import edit as library
+
+    choice = choose_kernel(console, kernel, values)
+    outcome = library.keep(choice.kernel, _gate(console, choice, values))
+    return _show(console, outcome, choice, values, as_json=as_json)
+
+
+@edit.command("revert", context_settings=CONTEXT)
+@click.argument("folder", type=click.Path(path_type=Path, exists=True))
+@_json_option
+@click.pass_obj
+def revert(console: Console, /, folder: Path, as_json: bool) -> int:
+    """Put the last good version back and close the edit."""
+    from mccprobe.cycle import edit as library
+
+    outcome = library.revert((folder if folder.is_dir() else folder.parent).resolve())
+    return _show(console, outcome, None, {}, as_json=as_json)
+
+
+def _gate(console: Console, choice: KernelChoice, values: dict[str, Any]) -> Callable[[KernelSpec], GateReport]:
+    def gate(kernel: KernelSpec) -> GateReport:
+        from mccprobe.gate.check import check_kernel
+
+        with build_folder(None, "edit") as folder:
+            return check_kernel(
+                kernel, choice.toolchain, flags=choice.flags, defines=choice.defines, folder=folder,
+                tell=case_teller(console, simulated=choice.toolchain.simulated), **gate_arguments(values),
+            )  # fmt: skip
+
+    return gate
+
+
+def _show(
+    console: Console, outcome: EditOutcome, choice: KernelChoice | None, values: dict[str, Any], *, as_json: bool
+) -> int:
+    if choice is not None and outcome.gate is not None:
+        record(
+            values, "check", choice, text=f"edit {outcome.action} of {outcome.kernel.name}: {outcome.text}",
+            verdict=outcome.gate.verdict, figures={"max_err": (outcome.gate.worst_error, "")},
+        )  # fmt: skip
+    if outcome.gate is not None and outcome.action == "begin":
+        require_built(outcome.gate)
+    if as_json:
+        status = "done" if outcome.done else "not-done"
+        simulated = outcome.gate.simulated if outcome.gate else None
+        console.document(
+            {"schema_version": 1, "tool_version": __version__, "status": status, "simulated": simulated,
+             **outcome.to_dict()}
+        )  # fmt: skip
+    else:
+        mark = "  [sim]" if outcome.gate is not None and outcome.gate.simulated else ""
+        lines = [f"edit {outcome.action} {outcome.kernel.name}: {outcome.text}{mark}"]
+        lines += [f"  {name}" for name in outcome.files]
+        lines += [f"  note: {note}" for note in outcome.notes]
+        console.result(visible("\n".join(lines)))
+    return 0 if outcome.done else 1

@@ -1,0 +1,150 @@
+"""What check, bench, cycle and edit share: the options that say what is built, and the line in the journal."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from mccprobe.cli.common import cache_directory
+from mccprobe.console import Console
+from mccprobe.errors import SourceDoesNotCompile
+
+if TYPE_CHECKING:
+    from mccprobe.gate.check import CheckedCase, GateReport
+    from mccprobe.kernel.spec import KernelSpec
+    from mccprobe.toolchain.base import Toolchain
+
+CONTEXT = {"help_option_names": ["-h", "--help"]}
+DEFAULT_KERNEL = "gemm"
+DEFAULT_BOOK = "mccprobe-out/journal.jsonl"
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True)
+class KernelChoice:
+    """What is built, with what."""
+
+    kernel: KernelSpec
+    toolchain: Toolchain
+    flags: tuple[tuple[str, ...], ...]
+    defines: Mapping[str, str]
+
+
+def kernel_options(command: Command) -> Command:
+    """The options of `choose_kernel`, of the gate, and --json."""
+    for option in reversed((
+        click.option("--flag", "flags", multiple=True, metavar="NAME", help="catalogue name, NAME=VALUE, or as is"),
+        click.option("--set", "sets", multiple=True, metavar="NAME", help="a flag set of the catalogue: gemm-s4000"),
+        click.option("-D", "defines", multiple=True, metavar="NAME=VALUE", help="a parameter of kernel.toml"),
+        click.option("--toolchain", type=click.Choice(["auto", "mcc", "sim", "clang"]), default="auto",
+                     show_default=True),
+        click.option("--compiler", metavar="PATH", help="the clang to use"),
+        click.option("--mcc", metavar="PATH", help="the mcc to use"),
+        click.option("--musa-path", metavar="DIR", help="the MUSA toolkit to pin"),
+        click.option("--arch", default="mp_22", show_default=True, metavar="ARCH", help="device architecture"),
+        click.option("--cases", type=click.Choice(["legacy", "full"]), default="legacy", show_default=True,
+                     help="full adds 8192x8192x16384 and its like"),
+        click.option("--seed", "seeds", type=click.IntRange(0), multiple=True, default=(1, 2, 3), show_default=True,
+                     help="inputs; several may be given"),
+        click.option("--timeout", type=click.FloatRange(0.1), default=300.0, show_default=True, metavar="S",
+                     help="of one run"),
+        click.option("--compile-timeout", type=click.FloatRange(1), default=300.0, show_default=True, metavar="S"),
+        click.option("--why", default="", metavar="TEXT", help="for the journal: why this is tried"),
+        click.option("--journal", "book", default=DEFAULT_BOOK, show_default=True, metavar="FILE",
+                     help='where it is recorded; "" for nowhere'),
+    )):  # fmt: skip
+        command = option(command)
+    return command
+
+
+def choose_kernel(console: Console, text: str, values: Mapping[str, Any]) -> KernelChoice:
+    """Resolve the options and tell what is used. Raises what the pieces raise."""
+    from mccprobe.gate.subject import find_kernel, kernel_toolchain, parse_defines, resolve_flags
+
+    kernel = find_kernel(text)
+    flags = resolve_flags(values["flags"], values["sets"])
+    defines = parse_defines(kernel, values["defines"])
+    choice = kernel_toolchain(
+        kernel, values["toolchain"], mcc=values["mcc"], musa_path=values["musa_path"], cache=cache_directory(),
+        compiler=values["compiler"],
+    )  # fmt: skip
+    if choice.told:
+        console.always(choice.told)
+    if choice.toolchain.simulated:
+        console.always("sim: everything below is SIMULATED: an x86-64 emulation, with faults that mccprobe planted")
+    return KernelChoice(kernel, choice.toolchain, flags, defines)
+
+
+def gate_arguments(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Those keyword arguments of `check_kernel` that the options give."""
+    return {
+        "cases": values["cases"], "seeds": tuple(values["seeds"]), "timeout_s": values["timeout"],
+        "compile_timeout_s": values["compile_timeout"], "arch": values["arch"],
+    }  # fmt: skip
+
+
+@contextlib.contextmanager
+def build_folder(out: Path | None, name: str) -> Iterator[Path]:
+    """A new folder below `out` that stays, or a temporary one."""
+    from mccprobe.compilation.store import disk_errors
+
+    with disk_errors(out or Path(tempfile.gettempdir())):
+        if out is not None:
+            out.mkdir(parents=True, exist_ok=True)
+        folder = Path(tempfile.mkdtemp(prefix=f"mccprobe-{name}-" if out is None else f"{name}-", dir=out))
+    try:
+        yield folder
+    finally:
+        if out is None:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def case_teller(console: Console, *, simulated: bool) -> Callable[[CheckedCase], None]:
+    """Says each case as it is done."""
+    mark = "  [sim]" if simulated else ""
+
+    def tell(case: CheckedCase) -> None:
+        verdict = "refused" if case.refused_as_described else str(case.result.verdict)
+        console.progress(f"{verdict} {case.planned.case.name} seed {case.result.seed}: {case.result.reason}{mark}")
+
+    return tell
+
+
+def require_built(report: GateReport) -> None:
+    """Raise SourceDoesNotCompile if nothing was built."""
+    if report.failure is not None:
+        raise SourceDoesNotCompile(
+            f"{report.kernel.name}: {report.failure.reason}", detail=report.failure.detail,
+            hint="ran: " + " ".join(report.failure.command),
+        )  # fmt: skip
+
+
+def record(
+    values: Mapping[str, Any], kind: Any, choice: KernelChoice, *, text: str, verdict: Any = None,
+    figures: Mapping[str, tuple[float | None, str]] | None = None, health: Mapping[str, Any] | None = None,
+    run_directory: Path | None = None,
+) -> None:  # fmt: skip
+    """One line in the journal across runs, unless it was switched off."""
+    if not values["book"]:
+        return
+    from mccprobe.history.book import Book
+    from mccprobe.history.commit import kernel_commit
+    from mccprobe.history.entry import Entry, Figure
+
+    Book(Path(values["book"])).append(
+        Entry(
+            kind=kind, text=text, why=values["why"], kernel=choice.kernel.name,
+            kernel_commit=kernel_commit(choice.kernel.folder), toolchain=choice.toolchain.name,
+            simulated=choice.toolchain.simulated,
+            flags=(*(" ".join(flag) for flag in choice.flags), *(f"-D{n}={v}" for n, v in choice.defines.items())),
+            verdict=verdict, health=health, run_directory=str(run_directory) if run_directory else None,
+            figures={name: Figure(value, unit) for name, (value, unit) in (figures or {}).items()},
+        )
+    )  # fmt: skip

@@ -1,0 +1,106 @@
+"""`mccprobe reduce`: the source of a finished run made small, with the same pass still at fault."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shlex
+import signal
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from mccprobe import __version__
+from mccprobe.cli.common import cache_directory
+from mccprobe.console import Console, visible
+from mccprobe.errors import CannotReduce, ExitCode, Interrupted
+
+if TYPE_CHECKING:
+    from mccprobe.report.record import Culprit
+    from mccprobe.why.bundle_run import FinishedRun
+    from mccprobe.why.deadline import Deadline
+
+HELP = """A smaller source with the same fault, from the run directory of `mccprobe why` or `bisect`.
+
+C-Vise (Debian: cvise) for source, llvm-reduce for IR. Every variant must still be wrong by the same pass on
+the same function, right in the reference, and clean under the sanitizers and warnings that the untouched
+source passes. What is found so far is kept: the same command goes on from there.
+
+\b
+Examples:
+  mccprobe reduce mccprobe-out/test-20261130-020000 --budget 15m
+  mccprobe bug-report mccprobe-out/test-20261130-020000
+"""
+
+
+@click.command("reduce", help=HELP, context_settings={"help_option_names": ["-h", "--help"]})
+@click.argument("run", type=click.Path(path_type=Path), metavar="RUN")
+@click.option("--budget", metavar="TIME", help="stop after this long with the best so far (90s, 15m, 1h)")
+@click.option("--jobs", type=click.IntRange(1), help="variants at once (default: CPUs)")
+@click.option("--json", "as_json", is_flag=True, help="one JSON document (reports/reduce.schema.json)")
+@click.pass_obj
+def reduce(console: Console, /, run: Path, budget: str | None, jobs: int | None, as_json: bool) -> int:
+    from mccprobe.report.record import Culprit
+    from mccprobe.why.bundle_run import open_run
+    from mccprobe.why.deadline import Deadline
+    from mccprobe.why.options import parse_budget
+
+    finished = open_run(run)
+    finished.require_same_source()
+    found = finished.culprit
+    if not found:
+        raise CannotReduce(f"{run}: no pass is at fault, so there is nothing that must stay", hint="see its report.txt")
+    culprit = Culprit(
+        found["pass"], found["pass_argument"], found["function"], found["function_symbol"], found["function_from"],
+        found["execution"], found["total"],
+    )  # fmt: skip
+    deadline = Deadline(parse_budget(budget) if budget else None)
+    with contextlib.chdir(finished.where if finished.where.is_dir() else Path.cwd()):
+        # the options hold names as the user gave them, there
+        return _reduce(console, finished, culprit, deadline, jobs=jobs, again=run, as_json=as_json)
+
+
+def _reduce(
+    console: Console, finished: FinishedRun, culprit: Culprit, deadline: Deadline, *,
+    jobs: int | None, again: Path, as_json: bool,
+) -> int:  # fmt: skip
+    from mccprobe import process
+    from mccprobe.bisect_run.plan import make_plan
+    from mccprobe.report.why_record import StepState
+    from mccprobe.why.bundle_run import REDUCED
+    from mccprobe.why.reduce import reduce_source
+
+    request = make_plan(finished.rebuilt_options(), cache_directory()).request
+    if request.toolchain.simulated:
+        console.always("sim: everything below is SIMULATED; the fault is planted by mccprobe, not found in mcc")
+    try:
+        made = reduce_source(
+            request, culprit, folder=finished.root / REDUCED, jobs=jobs or len(os.sched_getaffinity(0)),
+            tell=console.progress, deadline=deadline,
+        )  # fmt: skip
+    except (KeyboardInterrupt, Interrupted) as error:
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, signal.SIG_IGN)
+        command = f"mccprobe reduce {shlex.quote(str(again))}"
+        raise Interrupted("interrupted; the best so far is kept", hint=f"go on with: {command}") from error
+    finally:
+        process.stop_all()
+        process.allow_starts()
+    if as_json:
+        console.document({**made.to_dict(__version__), "simulated": request.toolchain.simulated})
+    else:
+        mark = "  [sim]" if request.toolchain.simulated else ""
+        lines = [
+            f"{made.lines_before} lines, {made.bytes_before} bytes -> {made.lines_after} lines, "
+            f"{made.bytes_after} bytes ({made.state.value}){mark}",
+            f"  file      {made.file or 'nothing smaller was found'}",
+            f"  culprit   {made.title} on {made.function or 'a function that no log names'}: "
+            + (f"execution {made.execution} of the result" if made.verified else "not found again") + mark,
+            f"  screened  {', '.join(made.screens) or 'nothing'}",
+            *(f"  note      {note}" for note in made.notes),
+        ]
+        console.result(visible("\n".join(lines)))
+    if made.state is StepState.BUDGET:
+        return ExitCode.BUDGET
+    return ExitCode.DONE if made.verified and made.file else ExitCode.ANSWER_IS_NO

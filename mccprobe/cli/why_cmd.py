@@ -1,0 +1,117 @@
+"""`mccprobe why`: options to one record, one library call, the report."""
+
+from __future__ import annotations
+
+import dataclasses
+import shlex
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import click
+
+from mccprobe import __version__
+from mccprobe.bisect_run.options import BisectOptions, read_recipe
+from mccprobe.cli.bisect_options import bisect_options, given_options
+from mccprobe.cli.common import cache_directory
+from mccprobe.cli.run_session import check_unchanged, choose_root, run_document, run_session
+from mccprobe.console import Console, json_text, visible
+from mccprobe.errors import UsageError
+from mccprobe.why.options import STEPS, WhyOptions, parse_budget, read_why_options
+
+HELP = """From a wrong result to what a compiler team can act on, in one run.
+
+Finds the smallest set of flags that gives the wrong result, screens the program for undefined
+behaviour and races, names the pass, looks for the first bad instruction, fills the table flag by
+pass by function, and tries ways around. FILE and what follows -- are as for bisect.
+
+\b
+Examples:
+  mccprobe why --set gemm-s4000 --flag internal-regs-ra
+  mccprobe why prog.c --compiler clang-14 --flag -enable-newgvn --budget 10m -- -O3 -lm
+  mccprobe why --resume mccprobe-out/gemm-20260101-120000
+"""
+
+
+@click.command("why", help=HELP, context_settings={"help_option_names": ["-h", "--help"]})
+@bisect_options
+@click.option("--set", "sets", multiple=True, metavar="NAME", help="flag set of the catalogue; its flags come first")
+@click.option("--budget", metavar="TIME", help="stop cleanly after TIME (600, 90s, 10m, 1h) with what is known")
+@click.option("--skip-screen", is_flag=True, help="blame the compiler without a look at the program")
+@click.option("--step", "steps", multiple=True, type=click.Choice(STEPS), help="only this step and what it needs")
+@click.option("--also", multiple=True, metavar="KERNEL", help="look for the same fault in this kernel or source too")
+@click.option("--reduce", is_flag=True, help="reduce the source at the end (C-Vise; takes minutes)")
+@click.option("--recipe", type=click.Path(path_type=Path), help="take bisect's options from a recipe (bisect/*.toml)")
+@click.option("--resume", type=click.Path(path_type=Path), metavar="RUN", help="go on with this run")
+@click.option("--json", "as_json", is_flag=True, help="one JSON document (reports/why.schema.json)")
+@click.option("-o", "--out", type=click.Path(path_type=Path), metavar="DIR", help="run directory")
+@click.pass_context
+def why(
+    ctx: click.Context, /, recipe: Path | None, resume: Path | None, as_json: bool, out: Path | None, jobs: int | None,
+    no_fixed_addresses: bool, **values: Any,
+) -> int:  # fmt: skip
+    console: Console = ctx.obj
+    given = given_options(ctx, values, fixed_addresses=not no_fixed_addresses)
+    own = {name: values[name] for name in ("sets", "steps", "also", "skip_screen", "reduce") if values[name]}
+    budget_s = None if values["budget"] is None else parse_budget(values["budget"])
+    if resume is not None:
+        changed = [*given, *own, *(["recipe"] if recipe else [])]
+        if changed:
+            raise UsageError(
+                "--resume takes every option from the run: " + ", ".join(sorted(changed)) + " cannot be changed",
+                hint="--budget, --jobs, --json and the like may be given",
+            )
+        options = read_why_options(run_document(resume), resume / "run.json")
+    else:
+        base = read_recipe(recipe) if recipe is not None else BisectOptions()
+        options = dataclasses.replace(WhyOptions(dataclasses.replace(base, **given)), **own)
+    # the time is this command's: what an earlier one had is used up
+    options = dataclasses.replace(options, budget_s=budget_s)
+    return _run(console, options, resume=resume, out=out, jobs=jobs, as_json=as_json)
+
+
+def _run(
+    console: Console, options: WhyOptions, *, resume: Path | None, out: Path | None, jobs: int | None, as_json: bool
+) -> int:
+    from mccprobe.bisect_run.run import Progress
+    from mccprobe.cli.trial_lines import TrialLines
+    from mccprobe.compilation.store import disk_errors, write_text
+    from mccprobe.report.render_why import render_why
+    from mccprobe.why.run import plan_of, run_why, with_bug_report
+
+    with disk_errors(Path(tempfile.gettempdir()), only_full=True):
+        plan = plan_of(options, cache_directory())
+    request = plan.request
+    for sentence in plan.told:
+        console.always(sentence)
+    if request.toolchain.simulated:
+        console.always("sim: everything below is SIMULATED; the fault is planted by mccprobe, not found in mcc")
+    described = request.describe()
+    if resume is not None:
+        check_unchanged(resume, described, journal=None)
+    root = choose_root(resume, out, request.source.stem)
+    lines = TrialLines(console, simulated=request.toolchain.simulated)
+    with run_session(jobs, f"mccprobe why --resume {shlex.quote(str(root))}") as session:
+        with disk_errors(root):
+            root.mkdir(parents=True, exist_ok=True)
+        if resume is None:
+            asked = {"schema_version": 1, "options": options.to_dict(), "request": described}
+            write_text(root / "run.json", json_text(asked))
+        console.message(f"run directory: {root}")
+        with disk_errors(root, only_full=True):
+            report = run_why(
+                options, plan, root.absolute(), session, cache_directory(), Progress(lines.stage, lines.trial)
+            )
+        write_text(root / "result.json", json_text(report.to_dict(__version__)))
+        if options.wants("report"):
+            # it is made from the result that lies there
+            report = with_bug_report(report, root.absolute(), cache_directory(), lines.stage)
+        document = report.to_dict(__version__)
+        write_text(root / "result.json", json_text(document))
+        text = render_why(report)
+        write_text(root / "report.txt", text)
+    if as_json:
+        console.document(document)
+    else:
+        console.result(visible(text))
+    return int(report.exit_code)

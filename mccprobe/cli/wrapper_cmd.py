@@ -1,0 +1,196 @@
+"""`mccprobe wrapper`: a set of flags in every compile of a build that nobody edits."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import click
+
+from mccprobe import __version__
+from mccprobe.cli.common import cache_directory
+from mccprobe.console import Console
+
+CONTEXT = {"help_option_names": ["-h", "--help"]}
+PREFIX = click.option("--prefix", metavar="DIR", type=click.Path(path_type=Path), help="the wrapper is DIR/bin/mcc "
+                      "(default: ~/.local)")  # fmt: skip
+
+
+@click.group("wrapper", context_settings=CONTEXT)
+def wrapper() -> None:
+    """Put a flag set in front of every mcc call, by a wrapper in PATH.
+
+    \b
+    Example:
+      mccprobe wrapper install --set gemm-s4000
+    """
+
+
+def _prefix(given: Path | None) -> Path:
+    from mccprobe.wrapper.install import default_prefix
+
+    return given if given is not None else default_prefix()
+
+
+@wrapper.command("install", context_settings=CONTEXT)
+@click.option("--mcc", metavar="PATH", help="the compiler itself")
+@PREFIX
+@click.option("--set", "name", metavar="NAME|FILE", help="flag set of the catalogue, or a file with one "
+              "(default: gemm-s4000)")  # fmt: skip
+@click.pass_obj
+def install(console: Console, mcc: str | None, prefix: Path | None, name: str | None) -> int:
+    """Write DIR/bin/mcc, which adds the set and calls the compiler.
+
+    A file there that mccprobe did not write stays as it is.
+
+    \b
+    Example:
+      mccprobe wrapper install --set gemm-s4000 --prefix ~/.local
+    """
+    from mccprobe.toolchain.sim import SIMULATED_MARK
+    from mccprobe.wrapper.flagset import DEFAULT_SET, wrapper_sets
+    from mccprobe.wrapper.install import find_compiler, found_in_path
+    from mccprobe.wrapper.install import install as install_wrapper
+
+    sets = wrapper_sets(name or DEFAULT_SET)
+    compiler = find_compiler(mcc)
+    done = install_wrapper(_prefix(prefix), compiler.path, sets)
+    simulated = "  [SIMULATED]" if SIMULATED_MARK in compiler.identity.version else ""
+    lines = [
+        f"{done.path}",
+        f"  compiler  {compiler.path}  {compiler.identity.version}{simulated}",
+        f"  set       {sets.chosen.name}: {sets.chosen.summary}",
+        *(f"            {flag}" for flag in done.stamp.flags),
+    ]
+    console.result("\n".join(lines))
+    for risk in sets.chosen.risks:
+        console.always(f"risk: {risk}")
+    for passed in compiler.passed_over:
+        console.message(f"{passed} is no compiler (a wrapper or launcher): passed over")
+    if compiler.is_script:
+        console.always(f"warning: {compiler.path} is a script; if it adds flags of its own, mcc may refuse them twice")
+    if done.replaced is not None:
+        console.message(f"replaced the wrapper with set {done.replaced.set} of {done.replaced.compiler}")
+    if found_in_path() != done.path:
+        console.always(f"not yet what `mcc` finds: export PATH={done.path.parent}:$PATH (and hash -r)")
+    return 0
+
+
+@wrapper.command("remove", context_settings=CONTEXT)
+@PREFIX
+@click.pass_obj
+def remove(console: Console, prefix: Path | None) -> int:
+    """Take the wrapper away, and the folders that its install made.
+
+    \b
+    Example:
+      mccprobe wrapper remove
+    """
+    from mccprobe.wrapper.install import remove as remove_wrapper
+    from mccprobe.wrapper.install import wrapper_path
+
+    path = wrapper_path(_prefix(prefix))
+    stamp = remove_wrapper(_prefix(prefix))
+    console.result(f"removed {path}; the compiler {stamp.compiler} was not touched")
+    return 0
+
+
+@wrapper.command("show", context_settings=CONTEXT)
+@PREFIX
+@click.option("--set", "name", metavar="NAME|FILE", help="what install would write for this set, nothing installed")
+@click.option("--mcc", metavar="PATH", help="the compiler, with --set")
+@click.pass_obj
+def show(console: Console, prefix: Path | None, name: str | None, mcc: str | None) -> int:
+    """Print the wrapper file, installed or to be.
+
+    \b
+    Example:
+      mccprobe wrapper show --set gemm-s4000
+    """
+    from mccprobe.errors import WrapperNotInstalled
+    from mccprobe.wrapper.flagset import wrapper_sets
+    from mccprobe.wrapper.install import find_compiler, read_installed, wrapper_path
+    from mccprobe.wrapper.script import generate
+
+    if name is not None:
+        text = generate(find_compiler(mcc).path, wrapper_sets(name))
+    else:
+        path = wrapper_path(_prefix(prefix))
+        if read_installed(path) is None:
+            raise WrapperNotInstalled(str(path))
+        text = path.read_bytes()
+    console.result(os.fsdecode(text))
+    return 0
+
+
+@wrapper.command("status", context_settings=CONTEXT)
+@PREFIX
+@click.option("--source", metavar="FILE.mu", type=click.Path(exists=True, dir_okay=False, path_type=Path),
+              help="prove it on this kernel")  # fmt: skip
+@click.option("--json", "as_json", is_flag=True, help="one JSON document (reports/wrapper-status.schema.json)")
+@click.pass_obj
+def status(console: Console, prefix: Path | None, source: Path | None, as_json: bool) -> int:
+    """Prove that mcc is the wrapper and its flags arrive.
+
+    Exit 0 only if `command -v mcc` finds it, every flag stands once in the device compile, and the object changes.
+
+    \b
+    Example:
+      mccprobe wrapper status --source kernel.mu
+    """
+    from mccprobe.wrapper.status import wrapper_status
+
+    found = wrapper_status(_prefix(prefix), source)
+    if as_json:
+        console.document({"schema_version": 1, "tool_version": __version__, **found.to_dict()})
+        return 0 if found.works else 1
+    simulated = "  [SIMULATED]" if found.simulated else ""
+    lines = [f"wrapper   {found.wrapper}{'' if found.stamp else '  (none of ours)'}"]
+    if found.stamp is not None:
+        lines.append(f"compiler  {found.stamp.compiler}  {found.compiler_version or 'does not run'}{simulated}")
+        lines.append(f"set       {found.stamp.set}")
+    lines += [f"setting   {key}={value}" for key, value in found.environment.items()]
+    lines.append(f"mcc is    {found.in_path or 'not in PATH'}{'  (the wrapper)' if found.finds_it else ''}")
+    lines.append(f"arrives   {_word(found.reaches)}{simulated}")
+    lines += [f"          {one.option}: {_times(one.times)}" for one in found.added]
+    lines.append(f"changes   {_word(found.changes_object)}{simulated}")
+    lines += [f"problem   {text}" for text in found.problems] + [f"note      {text}" for text in found.notes]
+    console.result("\n".join(lines))
+    return 0 if found.works else 1
+
+
+def _word(value: bool | None) -> str:
+    return "not known" if value is None else ("yes" if value else "no")
+
+
+def _times(times: int | None) -> str:
+    return "not seen by name" if times is None else ("once in the device compile" if times == 1 else f"{times} times")
+
+
+@wrapper.command("exec", context_settings={**CONTEXT, "ignore_unknown_options": True, "allow_interspersed_args": False})
+@click.option("--mcc", metavar="PATH", help="the compiler itself")
+@click.option("--set", "name", metavar="NAME|FILE", help="flag set (default: gemm-s4000)")
+@click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
+@click.pass_obj
+def exec_(console: Console, mcc: str | None, name: str | None, command: tuple[str, ...]) -> int:
+    """Run a command behind the wrapper, install nothing.
+
+    The wrapper is first in its PATH. The exit code is the command's.
+
+    \b
+    Example:
+      mccprobe wrapper exec --set gemm-s4000 -- make -j4
+    """
+    from mccprobe.errors import CompilerNotFound
+    from mccprobe.wrapper.flagset import DEFAULT_SET, wrapper_sets
+    from mccprobe.wrapper.install import find_compiler
+    from mccprobe.wrapper.run_in_front import run_in_front
+
+    sets = wrapper_sets(name or DEFAULT_SET)
+    compiler = find_compiler(mcc)
+    for risk in sets.chosen.risks:
+        console.message(f"risk: {risk}")
+    result = run_in_front(command, compiler.path, sets, cache_directory())
+    if result.returncode is None:
+        raise CompilerNotFound(f"command {command[0]}", [], hint="what follows -- is a command and its arguments")
+    return result.returncode if result.returncode >= 0 else 128 - result.returncode

@@ -1,0 +1,1 @@
+"""The wrapper in front of mcc: generated from `wrappers/mcc`, installed, removed, proved to work."""

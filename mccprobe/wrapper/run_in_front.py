@@ -1,0 +1,44 @@
+"""Run one command with the wrapper first in PATH, without installing anything.
+
+The wrapper lies in the cache, in a folder named for its content: two commands at once share it, and a compile server
+that a build leaves behind still finds it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from mccprobe.errors import InputError
+from mccprobe.process import RunResult, RunSpec, run
+from mccprobe.wrapper.flagset import WrapperSets
+from mccprobe.wrapper.install import COMMAND
+from mccprobe.wrapper.script import generate
+
+# The command writes to our own streams, not to pipes that are read and bounded: a build may ask, and be asked.
+_OWN_STREAMS = 'own=$1; shift; exec "$@" <"$own/0" >>"$own/1" 2>>"$own/2"'
+
+
+def run_in_front(command: Sequence[str], compiler: Path, sets: WrapperSets, cache: Path) -> RunResult:
+    """Run `command`; standard streams are those of this process. Raises InputError when the cache is not writable."""
+    folder = _wrapper_folder(generate(compiler, sets), cache)
+    env = {**os.environ, "PATH": f"{folder}{os.pathsep}{os.environ.get('PATH', os.defpath)}"}
+    return run(RunSpec(["/bin/sh", "-c", _OWN_STREAMS, "mccprobe", f"/proc/{os.getpid()}/fd", *command], env=env))
+
+
+def _wrapper_folder(data: bytes, cache: Path) -> Path:
+    folder = cache / "wrapper" / hashlib.sha256(data).hexdigest()[:16]
+    target = folder / COMMAND
+    temporary = folder / f".{COMMAND}.{os.getpid()}"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        if not (target.is_file() and target.read_bytes() == data):
+            temporary.write_bytes(data)
+            temporary.chmod(0o755)
+            temporary.replace(target)
+    except OSError as error:
+        text = f"{target}: cannot be written: {error.strerror or error}"
+        raise InputError(text, hint="MCCPROBE_CACHE names another cache folder") from error
+    return folder
