@@ -221,7 +221,10 @@ def verify_job(unit: Unit, limit: int) -> CompileJob:
 def invalid_before(unit: Unit, limit: int) -> str:
     """The first complaint of the machine verifier at a limit, "" if there is none."""
     outcome = unit.ledger.compile(verify_job(unit, limit))
-    return verifier_complaint(outcome.diagnostics) if outcome.object is None else ""
+    if outcome.object is not None:
+        return ""
+    # its text can lie behind the dump of a large function, which is cut: the failure alone forbids "found"
+    return verifier_complaint(outcome.diagnostics) or f"the compile with the machine verifier fails: {outcome.reason}"
 
 
 def verifier_complaint(diagnostics: str) -> str:

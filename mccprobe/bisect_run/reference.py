@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from mccprobe.bisect_run.request import BisectRequest
@@ -19,6 +20,7 @@ from mccprobe.oracle.checks import (
     Oracle,
     ReferenceOracle,
     observe,
+    observe_in,
 )
 from mccprobe.oracle.verdict import Outcome, Verdict
 from mccprobe.process import RunResult
@@ -56,7 +58,11 @@ def expected_output(request: BisectRequest, program: Path, unit: Unit) -> Expect
     seen = []
     for _ in range(REFERENCE_RUNS):
         with unit.ledger.run.scratch("reference") as scratch:
-            result = observe(program, choice.run_args, choice.run_in or scratch, choice.timeout_s)
+            if choice.run_in is not None:
+                result = observe(program, choice.run_args, choice.run_in, choice.timeout_s)
+            else:  # where the trials run, too
+                seeing = partial(observe_in, args=tuple(choice.run_args), timeout_s=choice.timeout_s)
+                result = unit.ledger.executor.run_program(seeing, program, scratch)
         if result.returncode is None or result.timed_out:
             raise OracleUnusable(
                 f"the reference build gives no answer: {result.describe()}",

@@ -12,7 +12,7 @@ from mccprobe.compilation.job import CompileJob, CompileOutcome
 from mccprobe.compilation.journal import Journal
 from mccprobe.compilation.program import LinkFailure, Program
 from mccprobe.compilation.unit import UNLIMITED, Unit
-from mccprobe.oracle.checks import Oracle
+from mccprobe.oracle.checks import KernelOracle, Oracle, ReferenceOracle
 from mccprobe.oracle.verdict import Outcome, Unbuildable, Verdict
 
 BRIEF_FACTOR = 10.0
@@ -73,7 +73,15 @@ class Judge:
         if isinstance(program, LinkFailure):
             return Outcome(Verdict.UNRESOLVED, program.reason)
         with self.program.run.scratch("run") as scratch:
-            return self.oracle.judge(program, scratch)
+            if not travels(self.oracle):
+                return self.oracle.judge(program, scratch)
+            judged: Outcome = self.program.unit.ledger.executor.run_program(self.oracle.judge, program, scratch)
+            return judged
+
+
+def travels(oracle: Oracle) -> bool:
+    """True for an oracle that needs the program and no other file of this machine."""
+    return isinstance(oracle, KernelOracle) or (isinstance(oracle, ReferenceOracle) and oracle.run_in is None)
 
 
 class PassAxis:

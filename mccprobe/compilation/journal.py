@@ -3,7 +3,7 @@
 A killed process loses at most the trial in flight: each line is one write to a file opened for
 appending. On resume the same lines are read back, and no recorded trial runs again.
 
-Lines: {"t": "compile", "id", "object", "reason", "seconds", "log"}
+Lines: {"t": "compile", "id", "object", "reason", "seconds", "log", "diagnostics"}
        {"t": "run", "object", "oracle", "ordinal", "verdict", "reason", "max_err", "seconds"}
        {"t": "note", ...}   told to people, not read back
 """
@@ -23,7 +23,7 @@ from mccprobe.compilation.opt_bisect import LogSummary
 from mccprobe.errors import JournalUnreadable, RunDirectoryUnusable
 from mccprobe.oracle.verdict import Verdict
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 
 
 class Journal:
@@ -98,6 +98,8 @@ class Journal:
         kind = entry["t"]
         if kind == "compile":
             if not isinstance(entry["object"], str | None) or not isinstance(entry["reason"], str):
+                raise TypeError("compile")
+            if not isinstance(entry["diagnostics"], str):
                 raise TypeError("compile")
             float(entry["seconds"])
             LogSummary.from_dict(entry["log"])

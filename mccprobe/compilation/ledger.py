@@ -6,7 +6,7 @@ import threading
 from concurrent.futures import Future
 
 from mccprobe.compilation.executor import Executor, Urgency
-from mccprobe.compilation.job import CompileJob, CompileOutcome, compile_once
+from mccprobe.compilation.job import CompileJob, CompileOutcome
 from mccprobe.compilation.journal import Journal
 from mccprobe.compilation.opt_bisect import LogSummary
 from mccprobe.compilation.store import RunDirectory
@@ -61,10 +61,10 @@ class Ledger:
             return None
         self.journal.replayed += 1
         log = LogSummary.from_dict(entry["log"])
-        return CompileOutcome(digest, entry["reason"], float(entry["seconds"]), log, replayed=True)
+        return CompileOutcome(digest, entry["reason"], float(entry["seconds"]), log, entry["diagnostics"], replayed=True)
 
     def _compile(self, job: CompileJob) -> CompileOutcome:
-        outcome = compile_once(job)  # Interrupted when we are being stopped: no answer, no journal line
+        outcome = self.executor.compile(job)  # Interrupted when we are being stopped: no answer, no journal line
         with self._lock:
             self.compiles += 1
         self.journal.append(
@@ -72,6 +72,8 @@ class Ledger:
                 "t": "compile", "id": job.id, "label": job.label, "limit": job.limit, "object": outcome.object,
                 "reason": outcome.reason, "seconds": round(outcome.seconds, 4),
                 "log": outcome.log.to_dict(),
+                # of a failure they decide what may be said (the machine verifier's complaint)
+                "diagnostics": outcome.diagnostics if outcome.object is None else "",
             }
         )  # fmt: skip
         return outcome

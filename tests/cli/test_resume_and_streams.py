@@ -83,7 +83,7 @@ def ruin_journal(run: Path) -> None:
 
 def ruin_version(run: Path) -> None:
     lines = (run / "journal.jsonl").read_text().splitlines(keepends=True)
-    (run / "journal.jsonl").write_text("".join([lines[0].replace('"version":1', '"version":9'), *lines[1:]]))
+    (run / "journal.jsonl").write_text("".join([lines[0].replace('"version":2', '"version":9'), *lines[1:]]))
 
 
 @pytest.mark.toolchain("clang-14")

@@ -24,7 +24,7 @@ from mccprobe.errors import JournalUnreadable, RunDirectoryUnusable
 def compiled(identity: str, digest: str | None = "d" * 64) -> dict[str, Any]:
     return {
         "t": "compile", "id": identity, "object": digest, "reason": "", "seconds": 0.5,
-        "log": LogSummary(7, 3).to_dict(),
+        "log": LogSummary(7, 3).to_dict(), "diagnostics": "",
     }  # fmt: skip
 
 
