@@ -1,5 +1,6 @@
-// Which kernels a run has launched, by name. The dispatch code of a kernel file calls MCCPROBE_LAUNCHED;
-// the host program reads the record. It lets a report say which kernel a wrong number comes from.
+// Which kernels a run has launched, by name, and how often. The dispatch code of a kernel file calls
+// MCCPROBE_LAUNCHED; the host program reports the record. It lets a report say which kernel a wrong number
+// comes from, and the gate (`mccprobe check`) which kernel no case has launched.
 #pragma once
 
 #include <string.h>
@@ -7,6 +8,7 @@
 struct mccprobe_launch_record {
   enum { capacity = 16 };
   const char *names[capacity];
+  int launches[capacity];
   int count;
 };
 
@@ -16,14 +18,19 @@ inline mccprobe_launch_record &mccprobe_launches() {
   return record;
 }
 
-// Repeated launches of one kernel are recorded once.
+// Repeated launches of one kernel are one entry with their number.
 inline void mccprobe_record_launch(const char *name) {
   mccprobe_launch_record &record = mccprobe_launches();
   for (int i = 0; i < record.count; i++)
-    if (strcmp(record.names[i], name) == 0)
+    if (strcmp(record.names[i], name) == 0) {
+      record.launches[i]++;
       return;
-  if (record.count < mccprobe_launch_record::capacity)
-    record.names[record.count++] = name;
+    }
+  if (record.count < mccprobe_launch_record::capacity) {
+    record.names[record.count] = name;
+    record.launches[record.count++] = 1;
+  }
 }
 
-#define MCCPROBE_LAUNCHED(kernel) mccprobe_record_launch(#kernel)
+// Template arguments as C++ writes them: MCCPROBE_LAUNCHED(gemm<128, true>)
+#define MCCPROBE_LAUNCHED(...) mccprobe_record_launch(#__VA_ARGS__)

@@ -43,7 +43,7 @@ def kernel_options(command: Command) -> Command:
         click.option("--flag", "flags", multiple=True, metavar="NAME", help="catalogue name, NAME=VALUE, or as is"),
         click.option("--set", "sets", multiple=True, metavar="NAME", help="a flag set of the catalogue: gemm-s4000"),
         click.option("-D", "defines", multiple=True, metavar="NAME=VALUE", help="a parameter of kernel.toml"),
-        click.option("--toolchain", type=click.Choice(["auto", "mcc", "sim", "clang"]), default="auto",
+        click.option("--toolchain", type=click.Choice(["auto", "mcc", "sim", "clang", "cuda"]), default="auto",
                      show_default=True),
         click.option("--compiler", metavar="PATH", help="the clang to use"),
         click.option("--mcc", metavar="PATH", help="the mcc to use"),

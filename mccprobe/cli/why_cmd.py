@@ -91,6 +91,10 @@ def _run(
         check_unchanged(resume, described, journal=None)
     root = choose_root(resume, out, request.source.stem)
     lines = TrialLines(console, simulated=request.toolchain.simulated)
+
+    def tell(text: str) -> None:
+        lines.stage(lines.mark + text)
+
     with run_session(jobs, f"mccprobe why --resume {shlex.quote(str(root))}") as session:
         with disk_errors(root):
             root.mkdir(parents=True, exist_ok=True)
@@ -100,12 +104,12 @@ def _run(
         console.message(f"run directory: {root}")
         with disk_errors(root, only_full=True):
             report = run_why(
-                options, plan, root.absolute(), session, cache_directory(), Progress(lines.stage, lines.trial)
+                options, plan, root.absolute(), session, cache_directory(), Progress(tell, lines.trial)
             )
         write_text(root / "result.json", json_text(report.to_dict(__version__)))
         if options.wants("report"):
             # it is made from the result that lies there
-            report = with_bug_report(report, root.absolute(), cache_directory(), lines.stage)
+            report = with_bug_report(report, root.absolute(), cache_directory(), tell)
         document = report.to_dict(__version__)
         write_text(root / "result.json", json_text(document))
         text = render_why(report)

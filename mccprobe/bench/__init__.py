@@ -1,0 +1,1 @@
+"""Honest timing: repeats, statistics, interleaved pairs; nothing is timed that the gate did not pass."""

@@ -1,0 +1,162 @@
+"""What a kernel's host program says about one run, judged by kernel.toml as well as by itself.
+
+The contract is in kernels/README.md. The program's own verdict is not enough: a program with a wider
+tolerance, another shape or input of zeros would pass everything. So each of them is read and compared.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import dataclass, field
+from typing import Any
+
+from mccprobe.kernel.expression import ExpressionError
+from mccprobe.kernel.spec import Case, KernelSpec
+from mccprobe.oracle.checks import SKIP_STATUS
+from mccprobe.oracle.verdict import Verdict
+from mccprobe.process import RunResult
+
+TOLERANCE_SLACK = 1e-6  # relative: the program prints nine digits
+MAX_ZERO_SHARE = 0.5  # above it the input is as good as empty
+UNSUPPORTED = "no kernel takes this shape"  # the contract's words for a shape that the dispatch refuses
+
+
+@dataclass(frozen=True)
+class Answer:
+    """One run of a host program.
+
+    launches: kernel -> launches, None if the program does not report them. zero_share: of the input
+    elements, None if not reported. milliseconds: of each repeat. refused: no kernel takes the shape.
+    """
+
+    verdict: Verdict
+    reason: str
+    max_err: float | None = None
+    tolerance: float | None = None
+    launches: dict[str, int] | None = None
+    zero_share: float | None = None
+    milliseconds: tuple[float, ...] = ()
+    device: str = ""
+    refused: bool = False
+    document: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)
+
+
+def read_answer(kernel: KernelSpec, case: Case, result: RunResult) -> Answer:
+    """Judge one run. GOOD only if program and kernel.toml agree on it; a doubt is UNRESOLVED."""
+    limit = case_tolerance(kernel, case)
+    if result.returncode is None or result.timed_out:
+        return Answer(Verdict.UNRESOLVED, result.describe(), tolerance=limit)
+    document = _document(result.stdout)
+    if document is None:
+        return Answer(Verdict.UNRESOLVED, _without_document(result), tolerance=limit)
+    answer = Answer(
+        *_verdict(kernel, case, document, result.returncode, limit),
+        max_err=_number(document.get("max_err")),
+        tolerance=limit if limit is not None else _number(document.get("tolerance")),
+        launches=_launches(document.get("launches")),
+        zero_share=_number(document.get("zero_share")),
+        milliseconds=_milliseconds(document.get("milliseconds")),
+        device=str(document.get("device") or ""),
+        refused=result.returncode == SKIP_STATUS and document.get("reason") == UNSUPPORTED,
+        document=document,
+    )
+    return answer
+
+
+def case_tolerance(kernel: KernelSpec, case: Case) -> float | None:
+    """The bound of kernel.toml on max_err; None where there is none, or a relative one."""
+    if kernel.tolerance is None or kernel.tolerance.kind != "absolute":
+        return None
+    try:
+        limit = kernel.tolerance.limit(case)
+    except (ExpressionError, OverflowError):  # a shape of the command line that the formula was not tried on
+        return None
+    return limit if math.isfinite(limit) and limit >= 0 else None
+
+
+def _verdict(
+    kernel: KernelSpec, case: Case, document: dict[str, Any], status: int, limit: float | None
+) -> tuple[Verdict, str]:
+    if status == SKIP_STATUS:
+        return Verdict.UNRESOLVED, str(document.get("reason") or "the host program cannot tell")
+    if status not in (0, 1):
+        return Verdict.UNRESOLVED, f"the host program ends with exit {status}"
+    said = Verdict.GOOD if status == 0 else Verdict.BAD
+    if document.get("verdict", said) != said:
+        return Verdict.UNRESOLVED, f"exit {status}, but its document says {document.get('verdict')}"
+    doubt = _doubt(case, document)
+    if doubt:
+        return Verdict.UNRESOLVED, doubt
+    error, own = _number(document.get("max_err")), _number(document.get("tolerance"))
+    numbers = _numbers(document, error)
+    if limit is None:
+        return said, numbers
+    within = error is not None and error <= limit
+    if said is Verdict.GOOD:
+        if error is None:
+            return Verdict.UNRESOLVED, "exit 0 without a finite max_err to hold against the tolerance of kernel.toml"
+        if not within:
+            return Verdict.BAD, f"{numbers}: above {limit:.6g} of kernel.toml; the program itself allows {own}"
+        return said, numbers
+    if within and own is not None and own < limit * (1 - TOLERANCE_SLACK):
+        return (
+            Verdict.UNRESOLVED,
+            f"{numbers}: within {limit:.6g} of kernel.toml, but the program allows only {own:.6g}",
+        )
+    return said, numbers
+
+
+def _doubt(case: Case, document: dict[str, Any]) -> str:
+    """Why a verdict would be about something else than this case, "" if it is not."""
+    for name, size in (("m", case.m), ("n", case.n), ("k", case.k)):
+        if name in document and document[name] != size:
+            return f"the host program ran {name} = {document[name]}, not {size}"
+    share = _number(document.get("zero_share"))
+    if document.get("input") == "zero" or (share is not None and share > MAX_ZERO_SHARE):
+        return "all-zero input: any kernel that writes zeros passes it"
+    return ""
+
+
+def _numbers(document: dict[str, Any], error: float | None) -> str:
+    told = "not finite" if error is None else f"{error:.4g}"
+    wrong, elements = document.get("mismatches"), document.get("elements")
+    return f"{wrong}/{elements} wrong, max_err {told}" if elements is not None else f"max_err {told}"
+
+
+def _without_document(result: RunResult) -> str:
+    lines = result.stderr_text.strip().splitlines()
+    told = next((line for line in lines if "TRAP" in line), lines[-1] if lines else "")
+    if result.returncode == SKIP_STATUS:
+        return f"invalid program: {told}" if told else "exit 125 (cannot tell)"
+    return f"{result.describe()} without the JSON document of the contract" + (f": {told}" if told else "")
+
+
+def _document(data: bytes) -> dict[str, Any] | None:
+    try:
+        document = json.loads(data)
+    except (ValueError, RecursionError):
+        return None
+    return document if isinstance(document, dict) else None
+
+
+def _number(value: object) -> float | None:
+    """A JSON number as a finite float, None for anything else."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    try:
+        number = float(value)
+    except OverflowError:
+        return None
+    return number if math.isfinite(number) else None
+
+
+def _launches(value: object) -> dict[str, int] | None:
+    if not isinstance(value, dict) or not all(type(count) is int and count >= 0 for count in value.values()):
+        return None
+    return {str(name): count for name, count in value.items() if count}
+
+
+def _milliseconds(value: object) -> tuple[float, ...]:
+    numbers = [_number(entry) for entry in value] if isinstance(value, list) else []
+    return () if None in numbers else tuple(number for number in numbers if number is not None)
