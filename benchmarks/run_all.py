@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-SCRIPTS = ("startup.py", "large_unit.py", "bisect_gemm.py", "listings.py", "flaky_confidence.py")
+SCRIPTS = ("startup.py", "large_unit.py", "bisect_gemm.py", "listings.py", "flaky_confidence.py", "wrapper.py")
 
 
 def main() -> int:

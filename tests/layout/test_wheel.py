@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-SHIPPED = ("mccprobe", "kernels")  # every file in these folders is in the wheel
+SHIPPED = ("mccprobe", "kernels", "wrappers")  # every file in these folders is in the wheel
 BUILD_INPUTS = (*SHIPPED, "bisect", "pyproject.toml", "README.md", "LICENSE", "MANIFEST.in", "setup.py")
 GENERATED = ("__pycache__", "*.pyc", "*.egg-info")
 SELF_CONTAINED_SETUPTOOLS = (70, 1)  # from this version on setuptools builds wheels without `wheel`
@@ -96,8 +96,8 @@ def test_wheel_holds_every_file(wheel: Path, source: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         names = archive.namelist()
     shipped = [
-        # the kernels of the source tree lie inside the package in a wheel
-        path.relative_to(source).as_posix().replace("kernels/", "mccprobe/_kernels/", folder == "kernels")
+        # kernels and wrappers of the source tree lie inside the package in a wheel
+        path.relative_to(source).as_posix().replace(f"{folder}/", f"mccprobe/_{folder}/", folder != "mccprobe")
         for folder in SHIPPED
         for path in sorted((source / folder).rglob("*"))
         if path.is_file()
