@@ -1,12 +1,14 @@
-"""Small HIP kernels for gfx908, one object each: what `isa learn` is measured on.
+"""Small kernels, one object each: what `isa learn` is measured on.
 
-Written here from recipes, compiled with clang's cc1 (no ROCm, no bundler). `gemm` kernels are kept
-apart: they are the far test (spills, packed half, matrix instructions).
+Written here from recipes, compiled with clang's cc1 (no ROCm, no CUDA, no bundler) for gfx908; those
+without AMD's builtins for NVIDIA's sm_80 (through PTX and ptxas) and for Hexagon as well. `gemm` kernels
+are kept apart: they are the far test (spills, packed half, matrix instructions).
 """
 # ruff: noqa: E501 (kernel sources, one a line)
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -27,6 +29,20 @@ typedef int i4 __attribute__((ext_vector_type(4))); typedef short s2 __attribute
 #define G (B * 256 + T)
 #define SYNC (__builtin_amdgcn_fence(__ATOMIC_RELEASE, "workgroup"), __builtin_amdgcn_s_barrier(), \\
   __builtin_amdgcn_fence(__ATOMIC_ACQUIRE, "workgroup"))
+"""
+# what stands for the AMD builtins of PREFIX elsewhere
+NVIDIA = {"workitem_id_x": "tid_x", "workitem_id_y": "tid_y", "workgroup_id_x": "ctaid_x", "workgroup_id_y": "ctaid_y"}
+HEXAGON_PREFIX = """
+#define K extern "C" void
+#define D static inline __attribute__((always_inline))
+#define SH static
+extern "C" { extern volatile int tid, tidy, bid, bidy; void sync_all(void); }
+#define T tid
+#define TY tidy
+#define B bid
+#define BY bidy
+#define G (B * 256 + T)
+#define SYNC sync_all()
 """
 TYPES = {"f32": "float", "f64": "double", "i32": "int", "u32": "u32", "s64": "s64", "u64": "u64", "i16": "short",
          "u8": "u8", "f16": "f16"}  # fmt: skip
@@ -207,24 +223,63 @@ def gemms() -> dict[str, str]:
     }
 
 
+def prefix(cpu: str) -> str:
+    """Types and macros in front of a kernel."""
+    if cpu.startswith("gfx"):
+        return PREFIX
+    lines = PREFIX.splitlines()
+    types = "\n".join(line for line in lines if line.startswith("typedef"))
+    if cpu.startswith("hexagon"):
+        return HEXAGON_PREFIX + types.replace("typedef _Float16 f16;", "typedef float f16;") + "\n"
+    text = PREFIX[: PREFIX.index("#define SYNC")] + "#define SYNC __nvvm_bar_sync(0)\n"
+    for amd, nvidia in NVIDIA.items():
+        text = text.replace(f"__builtin_amdgcn_{amd}", f"__nvvm_read_ptx_sreg_{nvidia}")
+    return text.replace("typedef _Float16 f16;", "typedef __fp16 f16;")
+
+
 def compile_object(source: str, target: Path, level: str, cpu: str = "gfx908") -> bool:
-    """One object; False where clang refuses (a builtin that this version lacks)."""
+    """One object; False where clang refuses (a builtin that this target or version lacks)."""
     text = target.with_suffix(".hip")
-    text.write_text(PREFIX + source + "\n", encoding="utf-8")
-    result = subprocess.run(
-        ["clang-14", "-cc1", "-triple", "amdgcn-amd-amdhsa", "-aux-triple", "x86_64-unknown-linux-gnu", "-x", "hip",
-         "-fcuda-is-device", "-target-cpu", cpu, "-std=c++17", "-fvisibility", "hidden", f"-{level}",
-         *(["-disable-O0-optnone"] if level == "O0" else []), "-vectorize-loops", "-emit-obj", "-w",
-         "-o", str(target), str(text)],
-        capture_output=True, check=False,
-    )  # fmt: skip
-    if result.returncode:
-        target.with_suffix(".err").write_bytes(result.stderr)
-    return result.returncode == 0
+    text.write_text(prefix(cpu) + source + "\n", encoding="utf-8")
+    device = ["clang-14", "-cc1", "-aux-triple", "x86_64-unknown-linux-gnu", "-fcuda-is-device", "-target-cpu", cpu,
+              "-std=c++17", "-fvisibility", "hidden", f"-{level}", "-vectorize-loops", "-w"]  # fmt: skip
+    if cpu.startswith("gfx"):
+        keep = ["-disable-O0-optnone"] if level == "O0" else []
+        commands = [[*device, "-triple", "amdgcn-amd-amdhsa", "-x", "hip", *keep, "-emit-obj", "-o", str(target),
+                     str(text)]]  # fmt: skip
+    elif cpu.startswith("hexagon"):
+        commands = [["clang-14", "-target", "hexagon", f"-mcpu={cpu}", "-ffreestanding", "-w", f"-{level}", "-x", "c++",
+                     "-c", str(text), "-o", str(target)]]  # fmt: skip
+    else:
+        ptx = target.with_suffix(".ptx")
+        commands = [
+            [*device, "-triple", "nvptx64-nvidia-cuda", "-target-feature", "+ptx70", "-fnative-half-type",
+             "-x", "cuda", "-S", "-o", str(ptx), str(text)],
+            ["ptxas", f"-arch={cpu}", "-o", str(target), str(ptx)],
+        ]  # fmt: skip
+    for command in commands:
+        result = subprocess.run(command, capture_output=True, check=False)
+        if result.returncode:
+            target.with_suffix(".err").write_bytes(result.stderr)
+            return False
+    return True
 
 
-def make_corpus(folder: Path, levels: tuple[str, ...] = ("O1", "O2", "Os")) -> dict[str, list[Path]]:
-    """Kernel name -> its listings (`llvm-objdump-14 -d`), made once."""
+def disassembler(cpu: str) -> list[str]:
+    """The command that names an object's instructions; its program may be missing."""
+    return ["nvdisasm", "-hex"] if cpu.startswith("sm_") else ["llvm-objdump-14", "-d"]
+
+
+def missing_tools(cpu: str) -> list[str]:
+    """What `make_corpus` needs and is not here."""
+    wanted = ["clang-14", disassembler(cpu)[0], *(["ptxas"] if cpu.startswith("sm_") else [])]
+    return [name for name in wanted if shutil.which(name) is None]
+
+
+def make_corpus(
+    folder: Path, levels: tuple[str, ...] = ("O1", "O2", "Os"), cpu: str = "gfx908"
+) -> dict[str, list[Path]]:
+    """Kernel name -> its listings, made once."""
     folder.mkdir(parents=True, exist_ok=True)
     made: dict[str, list[Path]] = {}
     for name, source in {**kernels(), **gemms()}.items():
@@ -232,9 +287,9 @@ def make_corpus(folder: Path, levels: tuple[str, ...] = ("O1", "O2", "Os")) -> d
             listing = folder / f"{name}.{level}.lst"
             target = listing.with_suffix(".o")
             if not listing.exists():
-                if not compile_object(source, target, level):
+                if not compile_object(source, target, level, cpu):
                     continue
-                text = subprocess.run(["llvm-objdump-14", "-d", str(target)], capture_output=True, check=True).stdout
+                text = subprocess.run([*disassembler(cpu), str(target)], capture_output=True, check=True).stdout
                 listing.write_bytes(text)
             made.setdefault(name, []).append(listing)
     return made

@@ -96,6 +96,23 @@ class AmbiguousFlag(UsageError):
         )
 
 
+class UnknownEntry(UsageError):
+    """Raised when a journal has no entry of this id, or several that begin so."""
+
+    code = "unknown-entry"
+
+    def __init__(self, text: str, candidates: Sequence[str], journal: str) -> None:
+        self.text = text
+        self.candidates = tuple(candidates)
+        fits = f"fits {len(self.candidates)} entries of" if self.candidates else "is no entry of"
+        super().__init__(
+            f"{text[:60]} {fits} {journal}",
+            hint="write more of one of: " + ", ".join(self.candidates[:5])
+            if self.candidates
+            else "mccprobe journal list shows the ids; last is the newest",
+        )
+
+
 class ToolchainError(MccprobeError):
     """Raised when a compiler or one of its tools is missing or does not work."""
 
@@ -195,6 +212,19 @@ class BadMetadata(BadBinary):
     code = "bad-metadata"
 
 
+class CannotReduce(InputError):
+    """Raised when the untouched source does not pass the test that every smaller variant must pass."""
+
+    code = "cannot-reduce"
+
+
+class BadReport(InputError):
+    """Raised when a bug report to be tried again is not one, is damaged, or is not safe to unpack."""
+
+    code = "bad-report"
+    usual_hint = "give the folder or the .tar.gz that mccprobe bug-report wrote"
+
+
 class OracleUnusable(MccprobeError):
     """Raised when the check cannot tell right from wrong."""
 
@@ -215,6 +245,35 @@ class Interrupted(MccprobeError):
     exit_code = ExitCode.INTERRUPTED
     code = "interrupted"
     usual_hint = "a run that had begun goes on with --resume"
+
+
+class NotOurWrapper(InputError):
+    """Raised when a file that mccprobe did not write, or that was edited since, stands where the wrapper goes."""
+
+    code = "not-our-wrapper"
+
+    def __init__(self, path: str, what: str) -> None:
+        self.path = path
+        super().__init__(
+            f"{path} {what}; it is left as it is",
+            hint="choose another place with --prefix DIR, or move that file away yourself",
+        )
+
+
+class WrapperNotInstalled(InputError):
+    """Raised when there is no wrapper at the place that was named."""
+
+    code = "wrapper-not-installed"
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        super().__init__(f"no wrapper at {path}", hint="mccprobe wrapper install puts it there; --prefix DIR as there")
+
+
+class EditState(UsageError):
+    """Raised when `edit` cannot do what it is asked for: an edit is open already, or none is, or one is running."""
+
+    code = "edit-state"
 
 
 def describe_exit_codes() -> str:

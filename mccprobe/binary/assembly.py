@@ -38,6 +38,7 @@ _LISTING = re.compile(
     rb"|^[ \t]*/\*[0-9a-f]{4,16}\*/[ \t]",
     re.MULTILINE,
 )
+_CHIP = re.compile(rb"^\s*(?:\.target\s+|code for )(sm_\w+)", re.MULTILINE)  # nvdisasm, cuobjdump
 _FORMAT = re.compile(rb":[ \t]+file format elf\d+-([\w-]+)")
 SNIFF_BYTES = 1 << 20  # heads of listings stand in front; metadata is looked for in the whole text
 
@@ -62,8 +63,8 @@ def is_listing(data: bytes) -> bool:
 
 
 def listing_target(data: bytes) -> str:
-    """What the head line of a listing names: "mtgpu", "amdgpu", "x86-64"; "" without one."""
-    match = _FORMAT.search(data, 0, SNIFF_BYTES)
+    """What the head line of a listing names: "mtgpu", "amdgpu", "x86-64", "sm_80"; "" without one."""
+    match = _FORMAT.search(data, 0, SNIFF_BYTES) or _CHIP.search(data, 0, SNIFF_BYTES)
     return match[1].decode("ascii", "replace") if match else ""
 
 

@@ -50,10 +50,22 @@ def _text(data: bytes) -> str:
     return data.rstrip(b"\0").decode("utf-8", "surrogateescape")
 
 
-def describe_value(value: Any, indent: int = 0) -> list[str]:
-    """Lines in the manner of YAML: one key a line, keys as stored, texts quoted."""
+def iter_described(value: Any, indent: int = 0) -> Iterator[list[str]]:
+    """Lines in the manner of YAML: one key a line, keys as stored, texts quoted; each kernel's by themselves."""
+    pad = " " * indent
+    for key, item in value.items() if type(value) is dict else ():
+        if type(item) is list and not _is_flat(item):
+            yield [f"{pad}{key}:"]
+            yield from (_described([part], pad + "  ") for part in item)
+        else:
+            yield _described({key: item}, pad)
+    if type(value) is not dict or not value:
+        yield _described(value, pad)
+
+
+def _described(value: Any, pad: str) -> list[str]:
     lines: list[str] = []
-    _describe(value, " " * indent, lines)
+    _describe(value, pad, lines)
     return lines
 
 

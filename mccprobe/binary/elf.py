@@ -14,6 +14,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from mccprobe.binary.records import CodeSymbol
 from mccprobe.errors import BadElf
@@ -25,7 +26,8 @@ ET_REL = 1
 SHT_SYMTAB, SHT_NOTE, SHT_NOBITS, SHT_DYNSYM = 2, 7, 8, 11
 SHF_EXECINSTR = 0x4
 PT_NOTE = 4
-STT_NOTYPE, STT_FUNC = 0, 2
+STT_OBJECT, STT_FUNC = 1, 2
+STB_LOCAL = 0
 STT_AMDGPU_HSA_KERNEL = 10  # code object V2 (llvm/BinaryFormat/ELF.h)
 SHN_UNDEF, SHN_LORESERVE = 0, 0xFF00
 
@@ -193,8 +195,24 @@ class _Names:
         return raw.decode("utf-8", "surrogateescape")
 
 
-def _symbols(elf: Elf) -> Iterator[tuple[int, _Names, int, int, int, int]]:
-    """(name offset, names, type, section index, value, size) of every symbol."""
+class Symbol(NamedTuple):
+    """An entry of a symbol table. kind: STT_..., value and size as stored; its name is made when asked for."""
+
+    names: _Names
+    name_offset: int
+    kind: int
+    is_local: bool
+    section: int
+    value: int
+    size: int
+
+    @property
+    def name(self) -> str:
+        return self.names.at(self.name_offset)
+
+
+def iter_symbols(elf: Elf) -> Iterator[Symbol]:
+    """Every symbol of every table. Raises BadElf if a table has no names."""
     for table in elf.sections:
         if table.type not in (SHT_SYMTAB, SHT_DYNSYM) or not table.size:
             continue
@@ -208,7 +226,7 @@ def _symbols(elf: Elf) -> Iterator[tuple[int, _Names, int, int, int, int]]:
         names = _Names(len(elf.data), elf.origin, elf.section_bytes(elf.sections[table.link]))
         whole = table.size - table.size % SYMBOL.size
         for name, info, _other, shndx, value, size in SYMBOL.iter_unpack(elf.data[table.offset : table.offset + whole]):
-            yield name, names, info & 0xF, shndx, value, size
+            yield Symbol(names, name, info & 0xF, info >> 4 == STB_LOCAL, shndx, value, size)
 
 
 def read_code_symbols(elf: Elf) -> list[CodeSymbol]:
@@ -218,15 +236,16 @@ def read_code_symbols(elf: Elf) -> list[CodeSymbol]:
     a function lies outside of its section.
     """
     found: dict[int, set[tuple[int, int, str]]] = {}
-    for name, names, kind, shndx, value, size in _symbols(elf):
-        if kind not in (STT_FUNC, STT_AMDGPU_HSA_KERNEL) or shndx == SHN_UNDEF or shndx >= SHN_LORESERVE:
+    for symbol in iter_symbols(elf):
+        index = symbol.section
+        if symbol.kind not in (STT_FUNC, STT_AMDGPU_HSA_KERNEL) or index == SHN_UNDEF or index >= SHN_LORESERVE:
             continue
-        if shndx >= len(elf.sections):
-            raise BadElf(elf.origin, f"function {names.at(name)} in section {shndx} of {len(elf.sections)}")
-        section = elf.sections[shndx]
+        if index >= len(elf.sections):
+            raise BadElf(elf.origin, f"function {symbol.name} in section {index} of {len(elf.sections)}")
+        section = elf.sections[index]
         if section.flags & SHF_EXECINSTR and section.type != SHT_NOBITS:
-            start = value if elf.type == ET_REL else value - section.address
-            found.setdefault(shndx, set()).add((start, size, names.at(name)))
+            start = symbol.value if elf.type == ET_REL else symbol.value - section.address
+            found.setdefault(index, set()).add((start, symbol.size, symbol.name))
     result: list[CodeSymbol] = []
     room = MAX_CODE_FACTOR * len(elf.data)
     for section in elf.sections:

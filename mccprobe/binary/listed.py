@@ -19,7 +19,7 @@ def list_notes(file: Path) -> tuple[list[dict[str, Any]], list[str]]:
     Raises InputError for a file that is of no known kind, and what `read_images` and `read_notes` raise.
     A descriptor that cannot be decoded is a `problem` of its note, not an error: the others are shown.
     """
-    images = read_images(file)
+    images = read_images(file, carriers=True)
     if all(image.kind in ("unknown", "listing") and image.data[:4] != b"\x7fELF" for image in images) and images:
         what = "a disassembler's listing" if images[0].kind == "listing" else "of no known kind"
         raise InputError(
@@ -79,8 +79,12 @@ def _drift(image: DeviceImage, documents: list[tuple[Any, Any]]) -> list[str]:
         kernels, warnings = kernels_of(image, documents, {})
     except BadMetadata as error:  # no map: it is shown as it is
         return [error.message]
+    unknown: dict[tuple[str, ...], list[str]] = {}
     for kernel in kernels:
         warnings += [f"{image.origin}: kernel {kernel.name}: {told}" for told in kernel.warnings]
         if kernel.unknown_keys:
-            warnings.append(f"{image.origin}: kernel {kernel.name}: unknown keys: {', '.join(kernel.unknown_keys)}")
+            unknown.setdefault(kernel.unknown_keys, []).append(kernel.name)
+    for keys, names in unknown.items():
+        whose = f"kernel {names[0]}" if len(names) == 1 else f"{len(names)} kernels, the first {names[0]}"
+        warnings.append(f"{image.origin}: {whose}: unknown keys: {', '.join(keys)}")
     return few(warnings, image.origin)

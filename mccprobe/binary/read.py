@@ -32,8 +32,10 @@ FATBIN_SECTIONS = frozenset((".mt_fatbin", ".hip_fatbin", ".nv_fatbin", "__nv_fa
 MAX_FAILURES = 16  # of what only looks like a bundle among other bytes, before no more is tried
 
 
-def read_images(path: Path) -> list[DeviceImage]:
+def read_images(path: Path, *, carriers: bool = False) -> list[DeviceImage]:
     """The images in a file; none of a bundle that holds nothing but the host's empty entry.
+
+    carriers: host objects that carry device objects as well, each behind what it carries.
 
     Raises InputError if it cannot be read, BadElf or BadBundle if a container in it is damaged.
     """
@@ -46,12 +48,12 @@ def read_images(path: Path) -> list[DeviceImage]:
         data = path.read_bytes()
     except (OSError, ValueError) as error:
         raise InputError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}") from error
-    return images_of(data, str(path))
+    return images_of(data, str(path), carriers=carriers)
 
 
-def images_of(data: bytes, origin: str) -> list[DeviceImage]:
+def images_of(data: bytes, origin: str, *, carriers: bool = False) -> list[DeviceImage]:
     """`read_images` of bytes that are in memory; origin: what messages call them."""
-    opener = _Opener(origin, len(data))
+    opener = _Opener(origin, len(data), carriers)
     images = list(opener.open(data, "", "", 0))
     if not images and not opener.empty:
         return [DeviceImage("", "unknown", data, origin, "")]
@@ -61,8 +63,9 @@ def images_of(data: bytes, origin: str) -> list[DeviceImage]:
 class _Opener:
     """Takes containers apart, within the bounds of one file."""
 
-    def __init__(self, file: str, size_bytes: int) -> None:
+    def __init__(self, file: str, size_bytes: int, carriers: bool) -> None:
         self.file = file
+        self.carriers = carriers
         self.room = compressed.max_expanded(size_bytes)  # of all compressed bundles together
         self.size_bytes = size_bytes
         self.count = 0
@@ -161,9 +164,9 @@ class _Opener:
         found = False
         if machine in HOSTS:
             for image in self._carried(data, where, depth):
-                found = True
+                found = found or image.kind != "unknown"  # of another vendor: then the host code is what there is
                 yield image
-        if not found:
+        if not found or self.carriers:
             kind = "host-elf" if machine in HOSTS else "unknown"
             yield self._image(target or HOSTS.get(machine or 0, ""), kind, data, where, entry_id)
 

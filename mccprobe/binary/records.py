@@ -50,7 +50,7 @@ class KernelMetadata:
     max_block_size: int | None
     code_bytes: int | None
     unknown_keys: tuple[str, ...]
-    raw: Mapping[str, Any] = field(repr=False)
+    raw: Mapping[str, Any] = field(repr=False)  # as JSON can hold it: `document.plain`
     warnings: tuple[str, ...] = ()
 
 

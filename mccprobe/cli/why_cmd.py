@@ -103,9 +103,7 @@ def _run(
             write_text(root / "run.json", json_text(asked))
         console.message(f"run directory: {root}")
         with disk_errors(root, only_full=True):
-            report = run_why(
-                options, plan, root.absolute(), session, cache_directory(), Progress(tell, lines.trial)
-            )
+            report = run_why(options, plan, root.absolute(), session, cache_directory(), Progress(tell, lines.trial))
         write_text(root / "result.json", json_text(report.to_dict(__version__)))
         if options.wants("report"):
             # it is made from the result that lies there

@@ -14,7 +14,10 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import Future
 from enum import IntEnum
+from pathlib import Path
 from typing import Any, Protocol
+
+from mccprobe.compilation.job import CompileJob, CompileOutcome, compile_once
 
 
 class Urgency(IntEnum):
@@ -38,6 +41,12 @@ class Executor(Protocol):
 
     def promote(self, future: Future[Any]) -> None:
         """Somebody waits for this one now. Nothing happens to what runs or is done."""
+
+    def compile(self, job: CompileJob) -> CompileOutcome:
+        """Run one compile now, wherever compiles run, and keep its object in the job's own folder."""
+
+    def run_program(self, function: Callable[[Path, Path], Any], program: Path, scratch: Path) -> Any:
+        """`function(program, scratch)` where programs run. It must be picklable and need no other file."""
 
     def shutdown(self, *, cancel: bool) -> None:
         """Wait for what runs; with cancel, drop what has not started."""
@@ -73,6 +82,12 @@ class LocalExecutor:
             heapq.heappush(self._queue, (urgency, next(self._order), future, function, args))
             self._change.notify()
         return future
+
+    def compile(self, job: CompileJob) -> CompileOutcome:
+        return compile_once(job)
+
+    def run_program(self, function: Callable[[Path, Path], Any], program: Path, scratch: Path) -> Any:
+        return function(program, scratch)
 
     def promote(self, future: Future[Any]) -> None:
         with self._change:

@@ -64,6 +64,19 @@ def require_room(what: Path, complaint: bytes) -> None:
         )
 
 
+def write_text(path: Path, text: str) -> Path:
+    """Write a small file atomically. Raises RunDirectoryUnusable."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    with disk_errors(path):
+        try:
+            # surrogates stand for the bytes of names that are no UTF-8
+            temporary.write_bytes(text.encode("utf-8", "surrogateescape"))
+            temporary.replace(path)
+        finally:
+            temporary.unlink(missing_ok=True)
+    return path
+
+
 class RunDirectory:
     """One run's files. All writes are atomic: a temporary name in the same folder, then a rename."""
 
@@ -106,16 +119,7 @@ class RunDirectory:
 
     def write_text(self, name: str, text: str) -> Path:
         """Write a small file of the run, atomically."""
-        path = self.root / name
-        temporary = path.with_name(f".{path.name}.{os.getpid()}")
-        with disk_errors(path):
-            try:
-                # surrogates stand for the bytes of names that are no UTF-8
-                temporary.write_bytes(text.encode("utf-8", "surrogateescape"))
-                temporary.replace(path)
-            finally:
-                temporary.unlink(missing_ok=True)
-        return path
+        return write_text(self.root / name, text)
 
     def clear_trials(self) -> None:
         """Remove scratch folders that a killed run left."""

@@ -8,6 +8,7 @@ a BulkClassifier is made; without it `decode` answers one by one.
 
 from __future__ import annotations
 
+import importlib.util
 from collections.abc import Iterator
 from typing import Any
 
@@ -21,22 +22,29 @@ MISSING = -1
 
 
 class BulkClassifier:
-    """A classifier for arrays of words of one start (slot -1, all bytes there)."""
+    """A classifier for arrays of words of one slot (-1 where words have none), all bytes there."""
 
-    def __init__(self, classifier: Classifier) -> None:
+    def __init__(self, classifier: Classifier, slot: int = -1) -> None:
+        """Raises ToolchainError without numpy."""
         try:
             import numpy
         except ImportError as error:
             raise ToolchainError("numpy is not installed", hint="pip install 'mccprobe[fast]'") from error
         self._np: Any = numpy
         self._classifier = classifier
+        self._slot = slot
         self.window = classifier.window
         self.answers: list[Answer] = []
         self._answer_numbers: dict[Answer, int] = {}
         self._reset()
 
+    @staticmethod
+    def available() -> bool:
+        """Whether numpy is installed; it is not imported."""
+        return importlib.util.find_spec("numpy") is not None
+
     def _reset(self) -> None:
-        start = self._classifier.start(self.window, -1)
+        start = self._classifier.start(self.window, self._slot)
         # state 0 of every level: no row is left
         self._sets: list[list[int]] = [[0, start], *([0] for _ in range(self.window))]
         self._numbers: list[dict[int, int]] = [{one: n for n, one in enumerate(sets)} for sets in self._sets]
@@ -95,7 +103,7 @@ class BulkClassifier:
         ask, window = self._classifier.answer, self.window
         starts = range(offset, offset + count * step, step)
         words = (int.from_bytes(code[start : start + window], "little") for start in starts)
-        return self._np.array([self._number(ask(word)) for word in words], dtype=self._np.int32)
+        return self._np.array([self._number(ask(word, None, self._slot)) for word in words], dtype=self._np.int32)
 
     def _fill(self, level: int, wanted: Any) -> bool:
         """Make these transitions; False if there would be too many states."""

@@ -7,9 +7,8 @@ from pathlib import Path
 
 from mccprobe.binary.read import code_symbols, read_images
 from mccprobe.errors import InputError
-from mccprobe.isa.decode import Classifier
 from mccprobe.isa.encoding import EncodingTable
-from mccprobe.isa.stream import Decoded, decode_stream
+from mccprobe.isa.stream import Decoder, Stream
 
 OBJECTS = ("mtgpu-elf", "amdgpu-elf")
 
@@ -22,7 +21,7 @@ class DecodedFunction:
     target: str
     name: str
     address: int
-    stream: tuple[Decoded, ...]
+    stream: Stream
 
 
 def decode_file(table: EncodingTable, path: Path, target: str = "") -> tuple[list[DecodedFunction], list[str]]:
@@ -30,7 +29,7 @@ def decode_file(table: EncodingTable, path: Path, target: str = "") -> tuple[lis
 
     Raises InputError if nothing can be decoded.
     """
-    classifier = Classifier(table)
+    decoder = Decoder(table)
     found: list[DecodedFunction] = []
     warnings: list[str] = []
     wanted = target or table.target
@@ -42,9 +41,10 @@ def decode_file(table: EncodingTable, path: Path, target: str = "") -> tuple[lis
             continue
         if not table.target:
             warnings.append(f"{image.origin}: the table does not say which target it is of")
-        for symbol in code_symbols(image):
-            stream = decode_stream(classifier, symbol.data, symbol.address)
-            found.append(DecodedFunction(image.origin, image.target, symbol.name, symbol.address, tuple(stream)))
+        symbols = code_symbols(image)
+        streams = decoder.decode([(symbol.address, symbol.data) for symbol in symbols])
+        for symbol, stream in zip(symbols, streams, strict=True):
+            found.append(DecodedFunction(image.origin, image.target, symbol.name, symbol.address, stream))
     if not found:
         raise InputError(
             f"{path}: no code that this table could decode", hint=warnings[0] if warnings else "give a device object"

@@ -1,21 +1,25 @@
 """An image to a Listing: by its own text, by a disassembler that works on it, else by its bytes alone.
 
-MTGPU objects go to the vendor's llvm-objdump only; without it their words are shown as unknown, cut by
-the assumed geometry, and no name is invented. AMDGPU and x86 objects go to the stock llvm-objdump;
-x86 to capstone when there is none.
+MTGPU objects go to the vendor's llvm-objdump only; without it to a learned table of their target; without
+that their words are shown as unknown, cut by the assumed geometry, and no name is invented. AMDGPU objects
+go to the stock llvm-objdump, or to a table; x86-64 ones to capstone.
 """
 
 from __future__ import annotations
 
+import functools
 import shutil
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any, TypeVar
 
+from mccprobe.binary.elf import EM_X86_64, machine_of
 from mccprobe.binary.read import code_symbols, read_images, read_kernels
 from mccprobe.binary.records import CodeSymbol, DeviceImage
 from mccprobe.errors import InputError, MccprobeError, ToolchainError
+from mccprobe.isa.by_table import find_table, listing_by_table, misfit, table_at
 from mccprobe.isa.listing import parse_listing
 from mccprobe.isa.pipes import UNKNOWN, pipe_table
 from mccprobe.isa.records import Function, Instruction, Listing
@@ -28,15 +32,21 @@ TEXT_LIMIT_BYTES = 1 << 30  # of one tool's output
 TEXT_KINDS = frozenset({"listing", "mtgpu-asm", "amdgpu-asm"})
 ELF_KINDS = frozenset({"mtgpu-elf", "amdgpu-elf", "host-elf"})
 _ISA_OF_KIND = {"mtgpu-elf": "mtgpu", "amdgpu-elf": "amdgpu", "mtgpu-asm": "mtgpu", "amdgpu-asm": "amdgpu"}
-_X86_TARGETS = ("x86", "x86-64", "x86_64", "amd64", "host-x86")
+Read = TypeVar("Read")
 
 
 @dataclass(frozen=True)
 class Disassemblers:
-    """vendor: MTGPU's llvm-objdump, "" if none was found. stock: others to try, in order."""
+    """vendor: MTGPU's llvm-objdump, "" if none was found. stock: others to try, in order.
+
+    table: a learned table that goes before them, for images of its target. tables: a folder of tables, for
+    images that no disassembler here reads.
+    """
 
     vendor: str = ""
     stock: tuple[str, ...] = ()
+    table: Path | None = None
+    tables: Path | None = None
 
 
 @dataclass(frozen=True)
@@ -84,13 +94,40 @@ def disassemble(image: DeviceImage, tools: Disassemblers) -> ImageListing:
         return ImageListing(image, _with_target(listing, image.target or _told_target(image)), "text")
     if image.kind not in ELF_KINDS:
         raise InputError(f"{image.origin}: neither an object nor a listing", hint="mccprobe report knows sources")
+    notes: tuple[str, ...] = ()
+    if tools.table is not None:
+        why = misfit(table_at(tools.table), image)
+        if not why:
+            return _by_table(image, tools.table)
+        notes = (f"{tools.table.name} is not used: {why}",)
+    try:
+        found = _by_disassembler(image, tools)
+    except ToolchainError as error:
+        raise ToolchainError(error.message, detail="\n".join([*notes, error.detail]), hint=error.hint) from error
+    return replace(found, warnings=(*notes, *found.warnings))
+
+
+def _by_table(image: DeviceImage, path: Path, said: Sequence[str] = ()) -> ImageListing:
+    listing, warnings = listing_by_table(image, table_at(path))
+    return ImageListing(image, listing, f"table {path.name}", (*said, *warnings))
+
+
+def _by_disassembler(image: DeviceImage, tools: Disassemblers) -> ImageListing:
+    """By what is installed, else by a table at the default place."""
     if image.kind == "mtgpu-elf":
-        return _mtgpu(image, tools.vendor)
-    made, tool, said = _by_tools(image, tools.stock)
+        return _mtgpu(image, tools)
+    if is_x86(image):
+        return ImageListing(image, _by_capstone(image), "capstone")
+    made, tool, said = by_tools(image, tools.stock, parse_listing)
     if made is not None:
-        return ImageListing(image, _with_target(made, image.target), tool)
-    if image.target.startswith(_X86_TARGETS):
-        return ImageListing(image, _by_capstone(image), "capstone", said)
+        return ImageListing(image, _with_target(without_padding(made, code_symbols(image)), image.target), tool)
+    code_symbols(image)  # a damaged object is not the tools' fault: BadElf
+    learned = find_table(tools.tables, image)
+    if learned is not None:
+        why = misfit(table_at(learned), image)
+        if not why:
+            return _by_table(image, learned, said)
+        said = (*said, f"{learned} is not used: {why}")
     raise ToolchainError(
         f"{image.origin}: no llvm-objdump here disassembles {image.target or image.kind}",
         detail="\n".join(said),
@@ -129,12 +166,19 @@ def without_padding(listing: Listing, symbols: Sequence[CodeSymbol]) -> Listing:
     return replace(listing, functions=tuple(functions))
 
 
-def _mtgpu(image: DeviceImage, vendor: str) -> ImageListing:
-    said: tuple[str, ...] = ("no vendor llvm-objdump was found: encodings stay unknown",)
-    if vendor:
-        listing, tool, said = _by_tools(image, (vendor,))
+def _mtgpu(image: DeviceImage, tools: Disassemblers) -> ImageListing:
+    said: tuple[str, ...] = () if tools.vendor else ("no vendor llvm-objdump was found: encodings stay unknown",)
+    if tools.vendor:
+        listing, tool, said = by_tools(image, (tools.vendor,), parse_listing)
         if listing is not None:
+            listing = without_padding(listing, code_symbols(image))
             return ImageListing(image, _with_target(listing, image.target), tool)
+    learned = find_table(tools.tables, image)
+    if learned is not None:
+        why = misfit(table_at(learned), image)
+        if not why:
+            return _by_table(image, learned, said if tools.vendor else ())
+        said = (*said, f"{learned} is not used: {why}")
     return ImageListing(image, bytes_alone(code_symbols(image), image.target), "none", said)
 
 
@@ -152,42 +196,55 @@ def bytes_alone(symbols: Sequence[CodeSymbol], target: str) -> Listing:
     return Listing("bytes-mtgpu", tuple(functions), target=target)
 
 
-def _by_tools(image: DeviceImage, tools: Sequence[str]) -> tuple[Listing | None, str, tuple[str, ...]]:
-    """The first tool's listing that has instructions; else what each said."""
+def by_tools(
+    image: DeviceImage, tools: Sequence[str], read: Callable[[str, str], Read]
+) -> tuple[Read | None, str, tuple[str, ...]]:
+    """What `read(text, tool)` makes of the first tool's text that it can read; else what each said."""
     said = []
     with tempfile.TemporaryDirectory(prefix="mccprobe-") as folder:
         file = Path(folder) / "image.o"
         file.write_bytes(image.data)
         for tool in tools:
-            result = run(
-                RunSpec([tool, "-d", str(file)], timeout_s=TOOL_TIMEOUT_S, capture_bytes=TEXT_LIMIT_BYTES)
-            )
-            text = result.stdout_text
+            result = run(RunSpec([tool, "-d", str(file)], timeout_s=TOOL_TIMEOUT_S, capture_bytes=TEXT_LIMIT_BYTES))
             if not result.ok:
                 first = (result.stderr_text.strip().splitlines() or ["no message"])[0]
                 said.append(f"{tool}: {result.describe()}: {first}")
                 continue
             try:
-                listing = parse_listing(text, tool)
+                return read(result.stdout_text, tool), tool, tuple(said)
             except InputError as error:
                 said.append(f"{tool}: {error.message}")
-                continue
-            return without_padding(listing, code_symbols(image)), tool, tuple(said)
     return None, "", tuple(said)
 
 
-def _by_capstone(image: DeviceImage) -> Listing:
-    """x86-64 code through capstone, in AT&T spelling as llvm-objdump prints it."""
+def is_x86(image: DeviceImage) -> bool:
+    """True for x86-64 code, the stand-in's included, whatever its bundle entry is called."""
+    return machine_of(image.data) == EM_X86_64
+
+
+def iter_capstone(symbol: CodeSymbol) -> Iterator[tuple[int, int, str, str]]:
+    """(address, size, mnemonic with prefixes, operands); what is no instruction is a .byte."""
+    engine = _capstone()
+    yield from engine.disasm_lite(symbol.data, symbol.address)
+
+
+@functools.cache
+def _capstone() -> Any:
     import capstone
 
     engine = capstone.Cs(capstone.CS_ARCH_X86, capstone.CS_MODE_64)
     engine.syntax = capstone.CS_OPT_SYNTAX_ATT
-    engine.skipdata = True  # what is no instruction is shown as .byte and counted as unknown
+    engine.skipdata = True
+    return engine
+
+
+def _by_capstone(image: DeviceImage) -> Listing:
+    """x86-64 code through capstone, in AT&T spelling as llvm-objdump prints it."""
     table = pipe_table("x86")
     functions = []
     for symbol in code_symbols(image):
         instructions = []
-        for address, size, mnemonic, operands in engine.disasm_lite(symbol.data, symbol.address):
+        for address, size, mnemonic, operands in iter_capstone(symbol):
             words = mnemonic.split(" ")
             kind = table.find(words[-1])
             target = operands if kind.flow and operands.startswith("0x") else ""

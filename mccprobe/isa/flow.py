@@ -19,7 +19,7 @@ _ISA_OF_FORMAT = {"mcc-s": "mtgpu", "amdgpu-s": "amdgpu", "nvdisasm": "nvidia"}
 
 
 def isa_of(listing_format: str) -> str:
-    """The instruction set of a Listing.format: `mtgpu`, `amdgpu`, `x86` or `nvidia`."""
+    """The instruction set of a Listing.format: one of `pipes.ISAS`."""
     return _ISA_OF_FORMAT.get(listing_format, listing_format.rpartition("-")[2])
 
 

@@ -65,13 +65,14 @@ class Rule:
 
 @dataclass(frozen=True)
 class LintResult:
-    """One image. checked: rules that could look (they had what they need)."""
+    """One image. rules: how many look at its instruction set; with none nothing was checked."""
 
     source: ImageListing
     isa: str
     findings: tuple[Finding, ...]
     observations: tuple[Finding, ...]
     functions: int
+    rules: int
 
 
 def lint_images(
@@ -87,6 +88,7 @@ def _lint(source: ImageListing, rules: Sequence[Rule], threshold: int) -> LintRe
     findings: list[Finding] = []
     observations: list[Finding] = []
     functions = {function.name: function for function in source.listing.functions}
+    applied = sum(isa in rule.isas for rule in rules)
     for name in kernels:  # metadata speaks also where the body is missing
         functions.setdefault(name, Function(name, ()))
     for function in functions.values():
@@ -102,4 +104,4 @@ def _lint(source: ImageListing, rules: Sequence[Rule], threshold: int) -> LintRe
         for rule in rules:
             if isa in rule.isas:
                 (observations if rule.observation else findings).extend(rule.check(context))
-    return LintResult(source, isa, tuple(findings), tuple(observations), len(functions))
+    return LintResult(source, isa, tuple(findings), tuple(observations), len(functions), applied)

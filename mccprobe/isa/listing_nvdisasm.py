@@ -23,6 +23,9 @@ _CONTINUED = re.compile(r"^\s*/\* 0x([0-9a-f]{16}) \*/\s*$")
 _FUNCTION = re.compile(r"^\s*(?:\.text\.([^\s:]+):|Function : (\S+))\s*$")
 _LABEL = re.compile(r"^\s*(\.L_?\w+|\.L):\s*$")
 _PASSED_OVER = re.compile(r"^\s*(?:\.[\w.]+.*|//.*|\.{3,}.*|=+|Fatbin .*|[\w ]+ = .*|code for .*|[\w$]+:|)\s*$")
+_DATA = re.compile(r"^\s*/\*[0-9a-f]{4,}\*/\s+\.\w+\s")  # contents of a section that is no code
+_SECTION = re.compile(r"^\s*\.section\s+([^\s,]+)")
+_TOLD_TARGET = re.compile(r"^\s*\.target\s+(sm_\w+)|^code for (sm_\w+)")
 _TARGET = re.compile(r"`\(([^)]+)\)|(?:^|[\s,])(0x[0-9a-f]+)$")
 
 
@@ -32,6 +35,7 @@ def parse_nvdisasm(text: str) -> Listing:
     build = FunctionBuilder()
     unknown: list[UnknownLine] = []
     lines = text.split("\n")
+    in_code, chip = True, ""
     for number, line in enumerate(lines, 1):
         found = _INSTRUCTION.match(line)
         if found is not None:
@@ -59,7 +63,13 @@ def parse_nvdisasm(text: str) -> Listing:
             build.start(head[1] or head[2], 0)
         elif label is not None:
             build.label(label[1])
-        elif not _PASSED_OVER.match(line):
+        elif section := _SECTION.match(line):
+            build.close()
+            in_code = section[1].startswith(".text")
+        elif told := _TOLD_TARGET.match(line.strip()):
+            chip = chip or told[1] or told[2]
+        elif not _PASSED_OVER.match(line) and (in_code or not _DATA.match(line)):
             unknown.append(UnknownLine(number, line))
     build.close()
-    return Listing("nvdisasm", tuple(build.functions), tuple(unknown), lines=len(lines) - (not lines[-1]))
+    functions, found = tuple(build.functions), tuple(unknown)
+    return Listing("nvdisasm", functions, found, target=chip, lines=len(lines) - (not lines[-1]))

@@ -1,6 +1,7 @@
 """Text of `llvm-objdump -d`: AMDGPU and x86 as LLVM 13 to 19 and GNU objdump print them, MTGPU by assumption.
 
     AMDGPU   TAB mnemonic operands      // 000000000074: BF850020 <k+0xf8>
+    Hexagon  see `listing_hexagon`
     x86      <8 wide address>: 74 1e                  TAB je TAB 0x34 <f+0x34>
     MTGPU    no public sample exists. Assumed: one of the two shapes above, with the statement as
              `mcc -S` writes it (an optional [N-sD---] control field, an optional EX, opcode, operands);
@@ -15,6 +16,7 @@ from __future__ import annotations
 import re
 
 from mccprobe.isa.listing_build import LOCAL_LABEL, FunctionBuilder
+from mccprobe.isa.listing_hexagon import hexagon_instruction
 from mccprobe.isa.pipes import UNKNOWN, PipeTable, pipe_table
 from mccprobe.isa.records import Instruction, Listing, UnknownLine
 
@@ -27,7 +29,7 @@ _MTGPU_STATEMENT = re.compile(r"^(?:\[([^\]\s]{2,16})\]\s*)?(?:(EX)\s+)?(\S+)\s*
 _X86_TARGET = re.compile(r"^(?:0x)?([0-9a-fA-F]+)(?: <.*>)?$")
 _SYMBOL = re.compile(r"<(.+?)>\s*$")
 _X86_PREFIXES = frozenset({"lock", "rep", "repz", "repe", "repne", "repnz", "notrack", "bnd", "xacquire", "xrelease"})
-_ISA_OF_FORMAT = (("amdgpu", "amdgpu"), ("mtgpu", "mtgpu"), ("x86", "x86"), ("i386", "x86"))
+_ISA_OF_FORMAT = (("hexagon", "hexagon"), ("amdgpu", "amdgpu"), ("mtgpu", "mtgpu"), ("x86", "x86"), ("i386", "x86"))
 _AMD_WORD_DIGITS = 8
 
 
@@ -153,6 +155,10 @@ class _ObjdumpParser:
             return data is not None and self.continued(address, data)
         if not self.isa:
             self.use("mtgpu" if words[0].startswith("[N") else "x86")
+        if self.isa == "hexagon":
+            made = hexagon_instruction(address, data or b"", words, number)
+            self.build.current += [made] if made is not None else []
+            return made is not None
         if self.isa == "mtgpu":
             statement = " ".join(words)
             if "//" in statement or ";" in statement:

@@ -17,7 +17,7 @@ from importlib import resources
 from mccprobe.isa.records import OTHER, Instruction
 
 UNKNOWN = "unknown"  # the disassembler itself did not know the encoding
-ISAS = ("mtgpu", "amdgpu", "x86", "nvidia")
+ISAS = ("mtgpu", "amdgpu", "x86", "nvidia", "hexagon")
 MATRIX_PIPES = frozenset({"MMA", "MFMA", "TENSOR"})  # where the matrix unit works
 
 # how disassemblers write an encoding that they do not know, or data
@@ -82,7 +82,7 @@ class PipeTable:
 
 @functools.cache
 def pipe_table(isa: str) -> PipeTable:
-    """The table of `mtgpu`, `amdgpu`, `x86` or `nvidia`."""
+    """The table of one of ISAS."""
     text = resources.files("mccprobe.isa").joinpath(f"data/pipes-{isa}.toml").read_text(encoding="utf-8")
     return PipeTable(tomllib.loads(text))
 

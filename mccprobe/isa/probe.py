@@ -27,6 +27,7 @@ from mccprobe.isa.operands import Sample, sample_of
 from mccprobe.isa.pipes import UNKNOWN
 
 BATCH_WORDS = 512
+FOLLOW_STEPS = 6  # gfx908: 4 to 5 until no new mnemonic comes up
 SAMPLES_OF_KEY = 2  # the second one as different from the first as can be
 FIRST_TIMEOUT_S = 30.0  # a batch; later ten times what a batch took
 MIN_TIMEOUT_S = 3.0
@@ -45,7 +46,7 @@ class ProbeSpec:
     word: int
     slots: int = 1
     samples_of_key: int = SAMPLES_OF_KEY
-    follow: bool = True  # one sample of each mnemonic that the probing itself brought up is flipped as well
+    follow: int = FOLLOW_STEPS  # how often one sample of each mnemonic that the probing brought up is flipped as well
     budget_s: float = 600.0
 
     @property
@@ -103,11 +104,15 @@ def probe(
     prober.check(samples)
     result = prober.result
     prober.ask_all(flips(samples, spec.samples_of_key), started + spec.budget_s, progress)
-    if spec.follow:
-        listed = {sample.mnemonic for sample in samples}
-        fresh = {sample.mnemonic: sample for sample in result.samples if sample.mnemonic not in listed}
-        asked = {(sample.word, sample.size, sample.slot) for sample in result.samples}
+    flipped = {sample.mnemonic for sample in samples}
+    asked = {(sample.word, sample.size, sample.slot) for sample in result.samples}
+    for _ in range(spec.follow):
+        fresh = {sample.mnemonic: sample for sample in result.samples if sample.mnemonic not in flipped}
         words = [word for word in flips(list(fresh.values()), 1) if word not in asked]
+        if not words or not result.complete:
+            break
+        flipped |= fresh.keys()
+        asked.update(words)
         prober.ask_all(words, started + spec.budget_s, progress)
     result.seconds = time.monotonic() - started
     return result
@@ -142,10 +147,13 @@ class _Prober:
                 self.result.complete = False
                 return
             progress(f"probing: {start} of {len(words)} words, {self.result.decoded} decoded")
-            self.ask(words[start : start + BATCH_WORDS])
+            self.ask(words[start : start + BATCH_WORDS], deadline)
 
-    def ask(self, words: Sequence[tuple[int, int, int]]) -> None:
-        """One batch; halves of it where the disassembler dies."""
+    def ask(self, words: Sequence[tuple[int, int, int]], deadline: float) -> None:
+        """One batch; halves of it where the disassembler dies or hangs, until the deadline."""
+        if time.monotonic() > deadline:
+            self.result.complete = False
+            return
         found = self._run(words)
         if found is not None:
             self.result.asked += len(words)
@@ -156,8 +164,8 @@ class _Prober:
             self.result.killers.append(words[0][0].to_bytes(words[0][1], "little").hex())
         else:
             middle = len(words) // 2
-            self.ask(words[:middle])
-            self.ask(words[middle:])
+            self.ask(words[:middle], deadline)
+            self.ask(words[middle:], deadline)
 
     def _run(self, words: Sequence[tuple[int, int, int]]) -> list[Sample] | None:
         """Samples of the words that the disassembler could name; None if it died."""

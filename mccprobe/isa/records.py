@@ -21,7 +21,8 @@ class Instruction(NamedTuple):
     address, bytes, control field or comment. pipe: see `pipes`. target: the label, or the address
     as `0x...` in lower case, that it branches to; "" if none or not told. control: the control field
     of MTGPU (`N-sD---`), "" elsewhere. flags: what stands between (`EX`, a predicate), "" if nothing.
-    line: number in the listing, from 1.
+    line: number in the listing, from 1. confidence: of a name by a learned table, "" where a
+    disassembler says it.
     """
 
     address: int | None
@@ -34,6 +35,7 @@ class Instruction(NamedTuple):
     control: str = ""
     flags: str = ""
     line: int = 0
+    confidence: str = ""
 
 
 @dataclass(frozen=True)
@@ -62,7 +64,8 @@ class UnknownLine:
 class Listing:
     """A parsed listing.
 
-    format: `mcc-s`, `objdump-amdgpu`, `objdump-x86`, `objdump-mtgpu`, `nvdisasm`. target: what the
+    format: `mcc-s`, `objdump-amdgpu`, `objdump-x86`, `objdump-mtgpu`, `nvdisasm`,
+    `table-mtgpu`. target: what the
     listing says of its target (`mp_22`, `gfx908`), "" if nothing. lines: how many it had.
     symbols: named data symbols with their size in bytes (`.comm`, `.lcomm`).
     """

@@ -7,6 +7,7 @@ compares it with what clang-14 prints.
 
 from __future__ import annotations
 
+import functools
 import math
 from dataclasses import replace
 
@@ -39,7 +40,9 @@ def amd_occupancy(demand: Demand, limits: AmdLimits) -> Occupancy:
     found = [_waves(waves, limits)]
     if waves > 1:
         found.append(Limit.of("barriers", 1, Constant(limits.blocks_of_several_waves, "blocks", LLVM_SOURCE)))
-    found += [_registers(kind, demand, waves, limits) for kind in ("vector", "accumulation", "scalar")]
+    found += [
+        _registers(kind, demand.registers.get(kind), waves, limits) for kind in ("vector", "accumulation", "scalar")
+    ]
     lds = Constant(limits.lds_bytes, "bytes", LLVM_SOURCE)
     if demand.shared_memory_bytes is None:
         found.append(Limit.unknown("shared memory", lds, "no shared memory size"))
@@ -68,10 +71,10 @@ def _waves(waves: int, limits: AmdLimits) -> Limit:
     return Limit.of("waves", waves, total, what=f"waves of {limits.wave_threads} threads")
 
 
-def _registers(kind: str, demand: Demand, waves: int, limits: AmdLimits) -> Limit:
+@functools.lru_cache(maxsize=4096)  # a library has thousands of kernels and few different counts
+def _registers(kind: str, count: int | None, waves: int, limits: AmdLimits) -> Limit:
     total = limits.scalar_registers if kind == "scalar" else limits.vector_registers
     constant = Constant(total, "registers of a SIMD", LLVM_SOURCE)
-    count = demand.registers.get(kind)
     if count is None:
         # targets without accumulation registers have no such key
         return _NO_LIMIT if kind == "accumulation" else Limit.unknown(f"{kind} registers", constant, "no count")
@@ -82,6 +85,7 @@ def _registers(kind: str, demand: Demand, waves: int, limits: AmdLimits) -> Limi
     return Limit(f"{kind} registers", count, constant, blocks, f"{count} a thread, waves on a SIMD: {fit}")
 
 
+@functools.lru_cache(maxsize=4096)
 def _next_step(limit: Limit, blocks: int, waves: int, limits: AmdLimits) -> str:
     """What would fit one block more by this limit alone."""
     wanted = blocks + 1

@@ -35,6 +35,7 @@ def flat_row(kernel: KernelResources) -> dict[str, Any]:
     row["blocks_per_mp"] = first.blocks_per_mp
     row["occupancy_percent"] = first.percent
     row["limiter"] = first.limiter
+    row["demangled"] = document["demangled"]
     return row
 
 

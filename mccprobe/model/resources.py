@@ -6,8 +6,7 @@ what the compiler does not say stays None, and what is inferred says so.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -75,7 +74,10 @@ class Options:
 
 @dataclass(frozen=True)
 class KernelResources:
-    """Everything the report says of one kernel of one image. heading: of a stand-in, "" otherwise."""
+    """Everything the report says of one kernel of one image.
+
+    heading: of a stand-in, "" otherwise. demangled: its C++ name, "" where it has none or nobody knows.
+    """
 
     kernel: KernelMetadata
     origin: str
@@ -85,6 +87,12 @@ class KernelResources:
     occupancy: tuple[Occupancy, ...]
     notes: tuple[str, ...] = ()
     heading: str = ""
+    demangled: str = ""
+
+    @property
+    def title(self) -> str:
+        """The name for people."""
+        return self.demangled or self.kernel.name
 
     @property
     def has_barrier(self) -> bool | None:
@@ -97,6 +105,7 @@ class KernelResources:
         kernel = self.kernel
         return {
             "name": kernel.name,
+            "demangled": self.demangled or None,
             "symbol": kernel.symbol,
             "target": kernel.target,
             "heading": self.heading,
@@ -129,7 +138,7 @@ class KernelResources:
             "occupancy": [entry.to_dict() for entry in self.occupancy],
             "sources": sources(kernel, self.mix),
             "unknown_keys": list(kernel.unknown_keys),
-            "raw": plain(kernel.raw),
+            "raw": dict(kernel.raw),
             "notes": list(self.notes),
         }
 
@@ -246,18 +255,3 @@ def sources(kernel: KernelMetadata, mix: InstructionMix) -> dict[str, str]:
     """Where each number of this kernel comes from."""
     metadata = _METADATA_SOURCES.get(kernel.source_format, kernel.source_format)
     return {"metadata": metadata, "instructions": mix.source or mix.reason}
-
-
-def plain(value: Any) -> Any:
-    """A value of the metadata as JSON can hold it: bytes as hex, other keys as text."""
-    if isinstance(value, Mapping):
-        return {str(key): plain(inner) for key, inner in value.items()}
-    if isinstance(value, bytes | bytearray):
-        return value.hex()
-    if isinstance(value, Sequence) and not isinstance(value, str):
-        return [plain(inner) for inner in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return str(value)  # JSON has no infinity
-    if value is None or isinstance(value, str | int | float | bool):
-        return value
-    return str(value)

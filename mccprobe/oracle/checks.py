@@ -116,6 +116,11 @@ def observe(program: Path, args: Sequence[str], scratch: Path, timeout_s: float)
     return run(RunSpec([str(program), *args], cwd=scratch, env=_environment(scratch), timeout_s=timeout_s))
 
 
+def observe_in(program: Path, scratch: Path, *, args: Sequence[str], timeout_s: float) -> RunResult:
+    """`observe`, as an executor's `run_program` calls it."""
+    return observe(program, args, scratch, timeout_s)
+
+
 @dataclass
 class CommandOracle:
     """The user's own check, with git bisect's exit codes: 0 good, 125 skip, 1 to 124 bad.

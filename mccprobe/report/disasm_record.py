@@ -9,6 +9,7 @@ from typing import Any
 from mccprobe import __version__
 from mccprobe.isa.disassemble import ImageListing
 from mccprobe.isa.flow import Flow, Loop, isa_of
+from mccprobe.isa.pipes import UNKNOWN
 from mccprobe.isa.records import Function, Instruction
 from mccprobe.isa.summary import INSTRUCTION_CACHE_BYTES, Summary, WordCounts, summarise
 from mccprobe.isa.words import Word, words_of
@@ -24,6 +25,8 @@ class FunctionView:
     summary: Summary
     depths: tuple[int, ...]
     words: tuple[Word, ...]
+    flow_known: bool = True  # False where nobody told the targets of branches
+    counted: bool = True  # False where a table leaves words without a name: their sizes may be wrong
 
 
 @dataclass(frozen=True)
@@ -39,13 +42,15 @@ def view(source: ImageListing, name: str = "") -> ImageView:
     """The functions of one image; `name` picks those of this name."""
     isa = isa_of(source.listing.format)
     chosen = [one for one in source.listing.functions if not name or one.name == name]
-    return ImageView(source, isa, tuple(_function(one, isa) for one in chosen))
+    flow_known = not source.listing.format.startswith(("table-", "bytes-", "objdump-hexagon"))
+    return ImageView(source, isa, tuple(_function(one, isa, flow_known) for one in chosen))
 
 
-def _function(function: Function, isa: str) -> FunctionView:
+def _function(function: Function, isa: str, flow_known: bool) -> FunctionView:
     summary = summarise(function, isa)
     words = tuple(words_of(function)) if summary.geometry.words_known else ()
-    return FunctionView(function, summary, loop_depths(function, summary.flow), words)
+    counted = flow_known or not summary.mix.get(UNKNOWN)
+    return FunctionView(function, summary, loop_depths(function, summary.flow), words, flow_known, counted)
 
 
 def loop_depths(function: Function, flow: Flow) -> tuple[int, ...]:
@@ -85,7 +90,7 @@ def _function_document(one: FunctionView, with_words: bool, isa: str) -> dict[st
     return {
         "name": summary.name,
         "address": one.function.address,
-        "instructions": summary.instructions,
+        "instructions": summary.instructions if one.counted else None,
         "code_bytes": summary.code_bytes,
         "mix": summary.mix,
         "unknown_encodings": summary.unknown_encodings,
@@ -97,10 +102,10 @@ def _function_document(one: FunctionView, with_words: bool, isa: str) -> dict[st
         "slot_packing": packing(summary.counts),
         "matrix_words": summary.counts.matrix_words if summary.counts and summary.instructions is not None else None,
         "mma_utilisation": None,  # measured on the device; no listing tells it
-        "loops": [loop_document(loop, isa) for loop in summary.loops],
+        "loops": [loop_document(loop, isa) for loop in summary.loops] if one.flow_known else None,
         "main_loop": None if summary.main_loop is None else summary.loops.index(summary.main_loop),
-        "indirect_branches": summary.flow.indirect,
-        "irreducible_edges": summary.flow.irreducible,
+        "indirect_branches": summary.flow.indirect if one.flow_known else None,
+        "irreducible_edges": summary.flow.irreducible if one.flow_known else None,
         "stream": [
             _instruction(instruction, depth)
             for instruction, depth in zip(one.function.instructions, one.depths, strict=True)
@@ -156,4 +161,5 @@ def _instruction(one: Instruction, depth: int) -> dict[str, Any]:
         "pipe": one.pipe,
         "target": one.target,
         "loop_depth": depth,
+        "confidence": one.confidence or None,
     }

@@ -49,7 +49,7 @@ def _count(number: int, noun: str) -> str:
 def _function(one: FunctionView, isa: str, words: bool, loops: bool) -> Iterator[str]:
     summary = one.summary
     yield f"{summary.name}:"
-    yield from figures(summary, isa)
+    yield from figures(one, isa)
     if loops:
         yield from loop_lines(summary, isa)
         return
@@ -57,10 +57,13 @@ def _function(one: FunctionView, isa: str, words: bool, loops: bool) -> Iterator
     yield from _word_lines(one) if words and one.words else _stream(one)
 
 
-def figures(summary: Summary, isa: str) -> Iterator[str]:
+def figures(view: FunctionView, isa: str) -> Iterator[str]:
     """Words, slots and instructions: three counts; slot packing and MMA: two rates."""
+    summary = view.summary
     if summary.instructions is None:
         yield "  instructions   unknown"
+    elif not view.counted:
+        yield f"  instructions   unknown; steps {sum(summary.mix.values())}  ({shares(summary.mix)})"
     else:
         yield f"  instructions   {summary.instructions}  ({shares(summary.mix)})  [{pipe_table(isa).labelled}]"
     if summary.unknown_encodings:
@@ -76,7 +79,7 @@ def figures(summary: Summary, isa: str) -> Iterator[str]:
                 yield f"  matrix unit    {_matrix(summary.counts)}"
     main = summary.main_loop
     if main is None:
-        yield "  loops          none"
+        yield f"  loops          {'none' if view.flow_known else 'unknown: nobody told where branches go'}"
         return
     yield f"  loops          {len(summary.loops)}, main loop at {main.label}: {_loop_figures(main, isa)}"
     if summary.main_loop_counts is not None:
@@ -152,6 +155,8 @@ def _stream(one: FunctionView) -> Iterator[str]:
 def statement(one: Instruction) -> str:
     """Control field, flags, mnemonic and operands; the bytes where the encoding is unknown."""
     parts = [f"[{one.control}]" if one.control else "", one.flags, one.text]
+    if one.confidence:
+        parts.append(f"({one.confidence})")
     if one.pipe == "unknown" and one.data is not None:
         parts.append(one.data.hex(" "))
     return " ".join(part for part in parts if part)

@@ -7,24 +7,24 @@ bytes of each function in `.stack_sizes` (address as 8 bytes, size as ULEB128).
 
 from __future__ import annotations
 
-import io
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from mccprobe.binary.elf import ET_REL, HOSTS, STT_FUNC, STT_OBJECT, Elf, iter_symbols, parse_elf, read_code_symbols
 from mccprobe.binary.records import DeviceImage, KernelMetadata
+from mccprobe.errors import BadElf
 
 SIM_HEADING = "SIMULATED x86-64 code, not MP22"
-_MACHINES = {"EM_X86_64": "x86-64", "EM_AARCH64": "aarch64"}
 
 
 @dataclass(frozen=True)
 class HostFunction:
-    """One function with its code."""
+    """One function."""
 
     name: str
     address: int
-    data: bytes
+    size_bytes: int
     is_global: bool
     stack_bytes: int | None
     shared_bytes: int
@@ -33,46 +33,27 @@ class HostFunction:
 def host_functions(image: DeviceImage) -> tuple[str, list[HostFunction]]:
     """Machine and functions, in the order of their addresses. A damaged file has none."""
     try:
-        return _functions(image.data)
-    except Exception:  # pyelftools raises ELFError, OverflowError and others on damaged files
-        return "", []
-
-
-def _functions(data: bytes) -> tuple[str, list[HostFunction]]:
-    from elftools.elf.elffile import ELFFile
-
-    elf = ELFFile(io.BytesIO(data))
-    table = elf.get_section_by_name(".symtab") or elf.get_section_by_name(".dynsym")
-    if table is None:
-        return _MACHINES.get(elf["e_machine"], ""), []
-    relocatable = elf["e_type"] == "ET_REL"
-    stacks = dict(_stack_sizes(elf)) if not relocatable else {}
-    symbols = list(table.iter_symbols())  # type: ignore[attr-defined]
-    shared = _shared_variables(
-        (symbol.name, symbol["st_size"]) for symbol in symbols if symbol["st_info"]["type"] == "STT_OBJECT"
-    )
-    sections: dict[int, tuple[int, bytes]] = {}  # index -> address, content
-    found = []
-    for symbol in symbols:
-        index = symbol["st_shndx"]
-        if symbol["st_info"]["type"] != "STT_FUNC" or not isinstance(index, int) or not symbol["st_size"]:
-            continue
-        if index not in sections:
-            section = elf.get_section(index)
-            sections[index] = (0 if relocatable else section["sh_addr"], section.data())
-        base, content = sections[index]
-        start = symbol["st_value"] - base
-        found.append(
-            HostFunction(
-                name=symbol.name,
-                address=symbol["st_value"],
-                data=content[start : start + symbol["st_size"]],
-                is_global=symbol["st_info"]["bind"] != "STB_LOCAL",
-                stack_bytes=stacks.get(symbol["st_value"]),
-                shared_bytes=shared.get(_mangled(symbol.name), 0),
+        elf = parse_elf(image.data, image.origin)
+        symbols = {(one.name, one.section, one.value): one for one in iter_symbols(elf)}.values()  # of both tables
+        code = {(symbol.name, symbol.address): len(symbol.data) for symbol in read_code_symbols(elf)}
+        stacks = dict(_stack_sizes(elf)) if elf.type != ET_REL else {}
+        shared = _shared_variables((one.name, one.size) for one in symbols if one.kind == STT_OBJECT)
+        functions = {
+            (one.name, one.value): HostFunction(
+                name=one.name,
+                address=one.value,
+                size_bytes=code[one.name, one.value],
+                is_global=not one.is_local,
+                stack_bytes=stacks.get(one.value),
+                shared_bytes=shared.get(_mangled(one.name), 0),
             )
-        )
-    return _MACHINES.get(elf["e_machine"], ""), sorted(found, key=lambda function: (function.address, function.name))
+            for one in symbols
+            if one.kind == STT_FUNC and one.size and (one.name, one.value) in code
+        }
+    except BadElf:
+        return "", []
+    machine = HOSTS.get(elf.machine, "")
+    return machine, sorted(functions.values(), key=lambda function: (function.address, function.name))
 
 
 def _mangled(function: str) -> str:
@@ -104,9 +85,8 @@ _ENDING = re.compile(r"E(\d{1,4})")
 _DISCRIMINATOR = re.compile(r"(?:_\d|__\d+_)?")
 
 
-def _stack_sizes(elf: object) -> Iterator[tuple[int, int]]:
-    section = elf.get_section_by_name(".stack_sizes")  # type: ignore[attr-defined]
-    data = section.data() if section is not None else b""
+def _stack_sizes(elf: Elf) -> Iterator[tuple[int, int]]:
+    data = b"".join(elf.section_bytes(section) for section in elf.sections if section.name == ".stack_sizes")
     at = 0
     while at + 9 <= len(data):
         address = int.from_bytes(data[at : at + 8], "little")
@@ -140,7 +120,7 @@ def host_kernels(image: DeviceImage, *, simulated: bool) -> list[tuple[KernelMet
             spills=None,
             has_barrier=None,
             max_block_size=None,
-            code_bytes=len(function.data),
+            code_bytes=function.size_bytes,
             unknown_keys=(),
             raw={},
         )

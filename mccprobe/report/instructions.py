@@ -6,15 +6,18 @@ Where there is none, the count is None with the reason: words without a disassem
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+import os
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from mccprobe.binary.read import code_symbols
 from mccprobe.binary.records import DeviceImage
 from mccprobe.errors import MccprobeError
-from mccprobe.isa.disassemble import Disassemblers, disassemble
-from mccprobe.isa.pipes import mix
+from mccprobe.isa.count import CodeCount, count_amdgpu, count_function, count_x86
+from mccprobe.isa.disassemble import Disassemblers, by_tools, disassemble, find_stock, is_x86
+from mccprobe.isa.pipes import UNKNOWN
 from mccprobe.isa.records import Function, Listing
 from mccprobe.isa.summary import summarise
 from mccprobe.model.resources import InstructionMix
@@ -27,22 +30,24 @@ _TEXTS = {"mtgpu-asm": "assembly text", "amdgpu-asm": "assembly text", "listing"
 
 @dataclass(frozen=True)
 class ImageCode:
-    """What the code of an image tells. declared_shared: kernel symbol -> bytes of its shared symbol."""
+    """What the code of an image tells.
 
+    functions: in full, where the image is small text or was asked for so. declared_shared: kernel symbol ->
+    bytes of its shared symbol.
+    """
+
+    counts: Mapping[str, CodeCount] = field(default_factory=dict)
     functions: Mapping[str, Function] = field(default_factory=dict)
     declared_shared: Mapping[str, int] = field(default_factory=dict)
     source: str = ""
     reason: str = ""
 
-    def function(self, *names: str | None) -> Function | None:
-        """The function under the first of these names that the code has."""
-        return next((self.functions[name] for name in names if name is not None and name in self.functions), None)
-
     def mix_of(self, *names: str | None) -> InstructionMix:
-        found = self.function(*names)
+        """Of the function under the first of these names that the code has."""
+        found = next((self.counts[name] for name in names if name is not None and name in self.counts), None)
         if found is None:
             return InstructionMix(None, reason=self.reason or f"no code of this name in the {self.source}")
-        return InstructionMix(len(found.instructions), mix(found.instructions), self.source)
+        return InstructionMix(found.instructions, found.pipes, self.source)
 
     def shared_of(self, *names: str | None) -> int | None:
         found = (self.declared_shared.get(name) for name in names if name is not None)
@@ -50,48 +55,54 @@ class ImageCode:
 
     def main_loop_words(self, *names: str | None) -> int | None:
         """12-byte words of the main loop of MTGPU code; None without bytes, or without a loop."""
-        found = self.function(*names)
+        found = next((self.functions[name] for name in names if name is not None and name in self.functions), None)
         counts = summarise(found, "mtgpu").main_loop_counts if found is not None else None
         return counts.words if counts is not None else None
 
 
-def disassemblers(mcc: MccPaths, stock: tuple[str, ...]) -> Disassemblers:
-    """The vendor's llvm-objdump beside mcc, and the stock ones."""
+def disassemblers(mcc: MccPaths) -> Disassemblers:
+    """The vendor's llvm-objdump beside mcc (or MCCPROBE_OBJDUMP), and the stock ones in PATH."""
+    vendor = os.environ.get("MCCPROBE_OBJDUMP", "")
+    if vendor:
+        return Disassemblers(shutil.which(vendor) or vendor, find_stock())
     try:
         found = find_mcc(mcc).path
     except MccprobeError:
         found = None
-    vendor = found.resolve().parent / "llvm-objdump" if found is not None else Path()
-    return Disassemblers(str(vendor) if vendor.is_file() else "", stock)
+    folders = dict.fromkeys((found.parent, found.resolve().parent)) if found is not None else ()
+    beside = (shutil.which("llvm-objdump", path=str(folder)) for folder in folders)
+    named = next((path for path in beside if path), None) or shutil.which("llvm-objdump-mtgpu")
+    return Disassemblers(named or "", find_stock())
 
 
 def image_code(image: DeviceImage, tools: Disassemblers) -> ImageCode:
     """The code of an image as far as something here can read it. Never raises for what is not here."""
     try:
+        if is_x86(image):
+            return ImageCode(count_x86(code_symbols(image)), source="capstone")
+        if image.kind == "amdgpu-elf":
+            symbols = code_symbols(image)
+            counts, tool, _ = by_tools(image, tools.stock, lambda text, _: count_amdgpu(text, symbols))
+            if counts is not None:
+                return ImageCode(counts, source=f"{Path(tool).name} -d")
         found = disassemble(image, tools)
     except MccprobeError as error:
         return ImageCode(reason=error.message)
     if found.tool == "none":
         return ImageCode(reason=_NO_TOOL.get(image.kind, "; ".join(found.warnings)))
-    source = _TEXTS.get(image.kind) or f"{Path(found.tool).name} -d"
-    functions = {function.name: function for function in _without_padding(image, found.listing)}
-    return ImageCode(functions, _shared_symbols(found.listing), source)
+    source = _TEXTS.get(image.kind) or _named(found.tool)
+    functions = {function.name: function for function in found.listing.functions}
+    counts = {name: count_function(function) for name, function in functions.items()}
+    if found.tool.startswith("table "):
+        whole = {name: count for name, count in counts.items() if UNKNOWN not in count.pipes}
+        if len(whole) < len(counts):
+            reason = f"the {found.tool} has no name for some words of it, and what has no name has no size"
+            return ImageCode(whole, functions, source=_named(found.tool), reason=reason)
+    return ImageCode(counts, functions, _shared_symbols(found.listing), source)
 
 
-def _without_padding(image: DeviceImage, listing: Listing) -> Iterator[Function]:
-    """The functions without what a disassembler shows between the end of one symbol and the next."""
-    try:
-        ends = {symbol.name: symbol.address + len(symbol.data) for symbol in code_symbols(image)}
-    except MccprobeError:
-        ends = {}
-    for function in listing.functions:
-        end = ends.get(function.name)
-        last = function.instructions[-1].address if function.instructions else None
-        if end is None or last is None or last < end:
-            yield function
-            continue
-        kept = tuple(one for one in function.instructions if one.address is None or one.address < end)
-        yield replace(function, instructions=kept, labels={n: min(i, len(kept)) for n, i in function.labels.items()})
+def _named(tool: str) -> str:
+    return tool if tool.startswith("table ") else f"{Path(tool).name} -d"
 
 
 def _shared_symbols(listing: Listing) -> dict[str, int]:

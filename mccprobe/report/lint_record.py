@@ -25,6 +25,7 @@ def document(results: Sequence[LintResult], rules: Sequence[Rule]) -> dict[str, 
                 "origin": one.source.image.origin,
                 "target": one.source.listing.target or one.source.image.target,
                 "functions": one.functions,
+                "rules": one.rules,
                 "findings": [_finding(item) for item in one.findings],
                 "observations": [_finding(item) for item in one.observations],
                 "warnings": list(one.source.warnings),
@@ -51,7 +52,9 @@ def render(results: Sequence[LintResult]) -> str:
     for one in results:
         lines += _image(one)
     found = sum(len(one.findings) for one in results)
-    functions = sum(one.functions for one in results)
+    functions = sum(one.functions for one in results if one.rules)
+    if not any(one.rules for one in results):
+        return "\n".join([*lines, "nothing checked"])
     noun = "function" if functions == 1 else "functions"
     lines.append(f"{'clean' if not found else f'{found} finding' + 's' * (found != 1)}: {functions} {noun} checked")
     return "\n".join(lines)
@@ -60,6 +63,8 @@ def render(results: Sequence[LintResult]) -> str:
 def _image(one: LintResult) -> Iterator[str]:
     origin = one.source.image.origin
     yield from (f"{origin}: warning: {text}" for text in one.source.warnings)
+    if not one.rules:
+        yield f"{origin}: no rule here looks at {one.isa} code"
     for word, items in (("", one.findings), ("observation: ", one.observations)):
         for item in items:
             where = f" {item.where}" if item.where else ""

@@ -77,7 +77,7 @@ def overview_row(kernel: KernelResources) -> list[str]:
     spills = None if row["vector_spills"] is None else row["vector_spills"] + (row["scalar_spills"] or 0)
     numbers = [registers, row["shared_memory_bytes"], row["private_memory_bytes"], spills, row["instructions"]]
     return [
-        row["name"],
+        kernel.title,
         row["target"] or "-",
         *map(scalar_text, numbers),
         scalar_text(row["blocks_per_mp"]),
@@ -105,7 +105,7 @@ def render_markdown(report: ResourceReport) -> str:
     for kernel in report.kernels:
         head = f"{kernel.heading}: " if kernel.heading else ""
         for entry in kernel.occupancy:
-            lines += ["", f"- {head}`{kernel.kernel.name}`, {entry.title}: {occupancy_phrase(entry)}"]
+            lines += ["", f"- {head}`{kernel.title}`, {entry.title}: {occupancy_phrase(entry)}"]
             if entry.next_step:
                 lines.append(f"  - {head}{entry.next_step}")
         lines += [f"  - {head}{note}" for note in kernel.notes]
@@ -150,7 +150,9 @@ def _common_heading(report: ResourceReport) -> str:
 
 def _kernel_lines(kernel: KernelResources) -> Iterator[str]:
     document = kernel.kernel
-    yield f"{document.name}  [{document.target or 'unknown target'}]"
+    yield f"{kernel.title}  [{document.target or 'unknown target'}]"
+    if kernel.demangled:
+        yield _line("symbol", document.name)
     yield _line("from", f"{kernel.origin} ({sources(document, kernel.mix)['metadata']})")
     yield _line("registers", _registers(kernel))
     yield _line("shared memory", _shared(kernel))

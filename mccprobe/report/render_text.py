@@ -6,7 +6,7 @@ import shlex
 
 from mccprobe.report.record import BisectReport, Status, TableCell
 
-_HEADLINES = {
+HEADLINES = {
     Status.FOUND: "FOUND",
     Status.EXPOSED: "EXPOSED (first exposing execution; the pass itself is not confirmed)",
     Status.WRONG_AT_ZERO: "WRONG ALREADY AT LIMIT 0: not bisectable by passes",
@@ -25,7 +25,7 @@ def render_text(report: BisectReport) -> str:
     """The whole report; the last lines tell where the run lies."""
     lines = []
     mark = "SIMULATED FAULT (sim): " if report.simulated else ""
-    lines.append(f"{mark}{_HEADLINES.get(report.status, report.status.value.upper())}")
+    lines.append(f"{mark}{HEADLINES.get(report.status, report.status.value.upper())}")
     lines.append("")
     lines += _marked(_culprit(report), report.simulated)
     lines += _marked(_facts(report), report.simulated)

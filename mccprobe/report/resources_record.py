@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +16,12 @@ from mccprobe import __version__
 from mccprobe.binary.read import read_images, read_kernels
 from mccprobe.binary.records import DeviceImage, KernelMetadata
 from mccprobe.errors import InputError
-from mccprobe.isa.disassemble import Disassemblers, find_stock
+from mccprobe.isa.by_table import tables_folder
+from mccprobe.isa.disassemble import Disassemblers
 from mccprobe.kernel.spec import KernelSpec
 from mccprobe.model.frames import Frame, kernels_frame
 from mccprobe.model.resources import UNITS, InstructionMix, KernelResources, Options, resources_of
+from mccprobe.report.demangled import demangled
 from mccprobe.report.device_source import SourceOptions, compile_source, is_source
 from mccprobe.report.host_elf import SIM_HEADING, host_kernels
 from mccprobe.report.instructions import ImageCode, disassemblers, image_code
@@ -28,12 +30,18 @@ from mccprobe.report.published import Comparison, compare
 
 @dataclass(frozen=True)
 class ReportRequest:
-    """What to report. compare: the kernel whose published figures stand beside it, None for none."""
+    """What to report.
+
+    compare: the kernel whose published figures stand beside it, None for none.
+
+    count_instructions: what takes most of the time where a disassembler must be run.
+    """
 
     files: Sequence[Path]
     options: Options = field(default_factory=Options)
     source: SourceOptions = field(default_factory=SourceOptions)
     compare: KernelSpec | None = None
+    count_instructions: bool = True
 
 
 @dataclass(frozen=True)
@@ -51,12 +59,16 @@ class ResourceReport:
 
     def to_dict(self) -> dict[str, Any]:
         """The document of `--json` (reports/report.schema.json)."""
+        return {**self.document(), "kernels": [kernel.to_dict() for kernel in self.kernels]}
+
+    def document(self) -> dict[str, Any]:
+        """The same for `json_stream`, with the kernels still as records."""
         return {
             "schema_version": 1,
             "tool_version": __version__,
             "status": "ok",
             "units": dict(UNITS),
-            "kernels": [kernel.to_dict() for kernel in self.kernels],
+            "kernels": list(self.kernels),
             "comparison": self.comparison.to_dict() if self.comparison is not None else None,
             "told": list(self.told),
             "warnings": list(self.warnings),
@@ -70,11 +82,11 @@ def report_on(request: ReportRequest) -> ResourceReport:
     told: list[str] = []
     damaged: list[InputError] = []
     words: dict[int, int | None] = {}  # index of a kernel -> words of its main loop
-    tools = disassemblers(request.source.mcc, find_stock())
+    tools = replace(disassemblers(request.source.mcc), tables=tables_folder())
     with tempfile.TemporaryDirectory(prefix="mccprobe-report-") as folder:
         for path in request.files:
             for file, heading, simulated in _inputs(path, request.source, Path(folder), told):
-                for image in _readable(path, file):
+                for image in _readable(path, file, warnings):
                     origin = image.origin.replace(str(file), str(path), 1)
                     try:
                         found = list(_kernels(image, tools, request, origin, heading, simulated, warnings))
@@ -89,13 +101,21 @@ def report_on(request: ReportRequest) -> ResourceReport:
         raise damaged[0]
     if not kernels:
         warnings.append("no kernel found: is it device code, and was it stripped?")
+    names = demangled(kernel.kernel.name for kernel in kernels)
+    kernels = [replace(one, demangled=names[one.kernel.name]) if one.kernel.name in names else one for one in kernels]
     comparison = compare(request.compare, kernels, words) if request.compare is not None else None
     return ResourceReport(tuple(kernels), tuple(dict.fromkeys(warnings)), tuple(dict.fromkeys(told)), comparison)
 
 
-def _readable(path: Path, file: Path) -> list[DeviceImage]:
-    """The images of a file that are known here. Raises InputError when there is none."""
-    images = [image for image in read_images(file) if image.kind != "unknown"]
+def _readable(path: Path, file: Path, warnings: list[str]) -> list[DeviceImage]:
+    """The images of a file that are known here, the others as warnings. Raises InputError when there is none."""
+    found = read_images(file)
+    images = [image for image in found if image.kind != "unknown"]
+    warnings += [
+        f"{image.origin.replace(str(file), str(path), 1)}: of no known kind, left out"
+        for image in found
+        if image.kind == "unknown" and images
+    ]
     if not images:
         raise InputError(
             f"{path}: neither an object, a bundle, an assembly text nor a listing",
@@ -118,14 +138,17 @@ def _kernels(
     image: DeviceImage, tools: Disassemblers, request: ReportRequest, origin: str, heading: str, simulated: bool,
     warnings: list[str],
 ) -> Iterator[tuple[KernelResources, ImageCode]]:  # fmt: skip
-    code = image_code(image, tools)
+    if request.count_instructions or image.kind == "listing":
+        code = image_code(image, tools)
+    else:
+        code = ImageCode(reason="not asked for (--no-instructions)")
     if image.kind == "host-elf":
         # a stand-in's device image lies in a bundle under the vendor's id, and is host code all the same
         simulated = simulated or "musa" in image.entry_id
         heading = heading or (SIM_HEADING if simulated else "")
         listed = [metadata for metadata, _ in host_kernels(image, simulated=simulated)]
     elif image.kind == "listing":
-        listed = [_of_listing(image, name, code) for name in code.functions]
+        listed = [_of_listing(image, name, code) for name in code.counts]
     else:
         listed, more = read_kernels(image)
         warnings += [warning if origin in warning else f"{origin}: {warning}" for warning in more]

@@ -9,10 +9,11 @@ from pathlib import Path
 from mccprobe.errors import CompilerNotFound, ToolchainError, UsageError
 from mccprobe.toolchain.base import Toolchain
 from mccprobe.toolchain.clang import clang_toolchain
+from mccprobe.toolchain.cuda import cuda_toolchain
 from mccprobe.toolchain.mcc import MccPaths, MccToolchain, find_mcc, foreign_homes, mcc_toolchain
 from mccprobe.toolchain.sim import SIMULATED_MARK, SimToolchain, sim_toolchain
 
-NAMES = ("auto", "mcc", "sim", "clang")
+NAMES = ("auto", "mcc", "sim", "clang", "cuda")
 DEVICE_SUFFIXES = frozenset((".mu",))
 
 
@@ -33,15 +34,18 @@ def choose(
     Raises CompilerNotFound (exit 3) when the compiler is not there, UsageError for options that contradict.
     """
     device = any(Path(source).suffix in DEVICE_SUFFIXES for source in sources)
-    if compiler and name in ("mcc", "sim"):
+    if compiler and name in ("mcc", "sim", "cuda"):
         raise UsageError(
             f"--compiler does not go with --toolchain {name}",
-            hint="name mcc with --mcc PATH; sim brings its own",
+            hint="name mcc with --mcc PATH; sim brings its own, nvcc comes from PATH",
         )
     if name == "clang" or (name == "auto" and not device):
         return Choice(_clang(compiler, sources))
     if name == "sim":
         return Choice(sim_toolchain(cache))
+    if name == "cuda":
+        nvidia = cuda_toolchain()
+        return Choice(nvidia, f"cuda: every figure below is of a {nvidia.heading}")
     if name == "mcc":
         return _mcc(mcc_toolchain(mcc, cache), "")
     if compiler:

@@ -57,7 +57,7 @@ class CudaToolchain(ClangDriver):
     @property
     def heading(self) -> str:
         """What every figure of this toolchain is marked with."""
-        return f"{self.gpu[0] or 'no GPU here'} stand-in, not an S4000"
+        return f"{self.gpu[0]} stand-in, not an S4000" if self.gpu[0] else "stand-in for a GPU; none is here"
 
     def capabilities(self) -> Capabilities:
         """compile and run are tried on a one-line kernel."""

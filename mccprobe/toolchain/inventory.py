@@ -11,6 +11,7 @@ from mccprobe.toolchain import locate
 from mccprobe.toolchain.amdgcn import amdgcn_toolchain
 from mccprobe.toolchain.base import Toolchain
 from mccprobe.toolchain.clang import ClangToolchain
+from mccprobe.toolchain.cuda import cuda_toolchain
 from mccprobe.toolchain.mcc import MccPaths, find_mcc, mcc_toolchain
 from mccprobe.toolchain.sim import sim_toolchain
 
@@ -38,7 +39,8 @@ class Entry:
 
 def inventory(paths: MccPaths, cache: Path) -> list[Entry]:
     """mcc, the stand-ins and every clang of PATH, each probed."""
-    entries = [_mcc(paths, cache), _sim(cache), _described("amdgcn", amdgcn_toolchain)]
+    entries = [_mcc(paths, cache), _sim(cache)]
+    entries += [_described("amdgcn", amdgcn_toolchain), _described("cuda", cuda_toolchain)]
     seen = set()
     for name in [f"clang-{major}" for major in CLANG_MAJORS] + ["clang"]:
         path = locate.which(name)

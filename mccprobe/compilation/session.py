@@ -1,0 +1,40 @@
+"""The run directories of one command, worked on together: one executor, a journal for each directory."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from mccprobe import process
+from mccprobe.compilation.executor import LocalExecutor
+from mccprobe.compilation.journal import Journal
+from mccprobe.compilation.store import RunDirectory
+
+
+class Session:
+    """Opens run directories and closes all of them once the last compile has ended."""
+
+    def __init__(self, jobs: int | None = None) -> None:
+        self.executor = LocalExecutor(jobs)
+        self._opened: dict[Path, tuple[RunDirectory, Journal]] = {}
+
+    def open(self, root: Path) -> tuple[RunDirectory, Journal]:
+        """The directory and its journal; the same pair when it is open already.
+
+        Raises RunDirectoryUnusable when it cannot be written or is in use, JournalUnreadable.
+        """
+        run = RunDirectory(root)
+        if run.root not in self._opened:
+            journal = Journal(run.journal)
+            self._opened[run.root] = run, journal
+            run.clear_trials()
+        return self._opened[run.root]
+
+    def close(self) -> None:
+        """End compiles that were started ahead of need, then close the journals."""
+        process.stop_all()
+        self.executor.shutdown(cancel=True)
+        for run, journal in self._opened.values():
+            run.clear_trials()
+            journal.close()
+        self._opened.clear()
+        process.allow_starts()

@@ -1,0 +1,106 @@
+"""One trial of a search, and the lines of the run's journal that hold them.
+
+Lines: {"t": "trial", "ordinal", "named", "state", "verdict", "reason", "max_err", "object", "value", "samples",
+"same_as", "seconds"}, written before the trial is used; {"t": "share", ...} for each measured comparison.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from mccprobe.bench.statistics import Interval
+from mccprobe.errors import JournalUnreadable
+from mccprobe.flag_search.objectives import Share
+from mccprobe.flag_search.space import Point, Space
+from mccprobe.oracle.verdict import Verdict
+
+RIGHT, WRONG, UNDECIDED = "right", "wrong", "undecided"
+COMPILED, NOT_BUILT, NOT_MEASURED = "compiled only", "not built", "not measured"
+STATES = (RIGHT, WRONG, UNDECIDED, COMPILED, NOT_BUILT, NOT_MEASURED)
+
+
+@dataclass(frozen=True)
+class Trial:
+    """state: one of STATES. value: of the objective, None where it was not measured.
+
+    object: equal for equal builds, "" if nothing was built. same_as: ordinal of the trial whose verdict and value
+    these are, because their objects are equal; None if it was judged itself.
+    """
+
+    ordinal: int
+    point: Point
+    state: str
+    verdict: Verdict
+    reason: str
+    object: str = ""
+    value: float | None = None
+    samples: tuple[float, ...] = ()
+    max_err: float | None = None
+    same_as: int | None = None
+    seconds: float = 0.0
+
+    @property
+    def counts(self) -> bool:
+        """Right, or compiled where nothing can be run; and measured."""
+        return self.state in (RIGHT, COMPILED) and self.value is not None
+
+    def line(self, space: Space) -> dict[str, Any]:
+        """For the journal."""
+        return {
+            "t": "trial", "ordinal": self.ordinal, "named": space.named(self.point), "state": self.state,
+            "verdict": self.verdict.value, "reason": self.reason, "max_err": self.max_err, "object": self.object,
+            "value": self.value, "samples": list(self.samples), "same_as": self.same_as,
+            "seconds": round(self.seconds, 4),
+        }  # fmt: skip
+
+
+def read_trials(path: Path, space: Space) -> tuple[dict[Point, Trial], dict[tuple[Point, Point], Share]]:
+    """What a journal that `Journal` has opened holds. Raises JournalUnreadable."""
+    trials: dict[Point, Trial] = {}
+    shares: dict[tuple[Point, Point], Share] = {}
+    for number, entry in _entries(path):
+        try:
+            if entry["t"] == "trial":
+                trial = _trial(entry, space)
+                trials[trial.point] = trial
+            elif entry["t"] == "share":
+                pair = space.point_of(entry["point"]), space.point_of(entry["against"])
+                interval = entry["interval"]
+                shares[pair] = Share(
+                    entry["ratio"], None if interval is None else Interval(*interval), entry["exact"], entry["reason"]
+                )
+        except (KeyError, TypeError, ValueError) as error:
+            raise JournalUnreadable(
+                f"{path}: line {number} is no trial of this space", hint="start a new run"
+            ) from error
+    return trials, shares
+
+
+def _entries(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+    for number, line in enumerate(path.read_bytes().splitlines(), 1):
+        yield number, json.loads(line)
+
+
+def _trial(entry: dict[str, Any], space: Space) -> Trial:
+    if entry["state"] not in STATES:
+        raise ValueError("state")
+    return Trial(
+        int(entry["ordinal"]), space.point_of(entry["named"]), entry["state"], Verdict(entry["verdict"]),
+        entry["reason"], entry["object"], entry["value"], tuple(entry["samples"]), entry["max_err"],
+        entry["same_as"], float(entry["seconds"]),
+    )  # fmt: skip
+
+
+def share_line(space: Space, point: Point, against: Point, share: Share) -> dict[str, Any]:
+    """For the journal."""
+    interval = share.interval
+    return {
+        "t": "share", "point": space.named(point), "against": space.named(against), "ratio": share.ratio,
+        "interval": None if interval is None else [interval.low, interval.high, interval.confidence],
+        "exact": share.exact, "reason": share.reason,
+    }  # fmt: skip
+

@@ -1,0 +1,55 @@
+"""One line of `llvm-objdump -d` of Hexagon code: packets of up to four 4-byte words, in braces.
+
+       0:  b0 40 c1 10  10c140b0 {   p0 = cmp.gt(r1,#0); if (!p0.new) jump:nt 0x160
+       4:  02 c0 00 78  7800c002     r2 = #0 }
+
+Hexagon writes statements and no mnemonics: the mnemonic here is the statement with registers, numbers
+and addresses blanked (`r=add(r,#)`), the operands are what was blanked. Braces become the control field.
+A stand-in for VLIW words in learning encodings; nothing of it says anything about MTGPU.
+"""
+
+from __future__ import annotations
+
+import re
+
+from mccprobe.isa.pipes import UNKNOWN
+from mccprobe.isa.records import OTHER, Instruction
+
+# Registers of the Hexagon V68 Programmer's Reference Manual, chapter 2; #immediates; addresses.
+_BLANK = re.compile(
+    r"(?P<place>\b0x[0-9a-f]+)|(?P<number>##?[-+]?(?:0x[0-9a-f]+|\d+))"
+    r"|\b(?P<bank>r|p|c|g|s|m|v|w|q|sa|lc|cs)(?P<first>\d+)(?::\d+)?(?!\w)"
+)
+_STATEMENT = re.compile(
+    r"^[0-9a-f]{8}\s*(?P<open>\{?)\s*(?P<text>.*?)\s*(?P<close>\})?(?P<ends>(?:\s*:endloop\d)*)\s*$"
+)
+_FLOW = re.compile(r"\b(?:jump|call|loop\d|sp\dloop\d|jumpr|callr)\b")
+
+
+def hexagon_instruction(address: int, data: bytes, fields: list[str], number: int) -> Instruction | None:
+    """The instruction of a line whose fields stand behind its bytes; None for another shape."""
+    found = _STATEMENT.match(" ".join(fields))
+    if found is None:
+        return None
+    control = f"{found['open']}{found['close'] or ''}{found['ends'].replace(' ', '')}"
+    text = " ".join(found["text"].split())
+    if text == "<unknown>":
+        return Instruction(address, data, text, "", text, UNKNOWN, control=control, line=number)
+    operands: list[str] = []
+    target = ""
+
+    def blank(match: re.Match[str]) -> str:
+        nonlocal target
+        operands.append(match[0].lstrip("#"))
+        if match["place"] and _FLOW.search(text):
+            target = hex(int(match["place"], 16))
+        if match["place"]:
+            return "@"
+        return "#" if match["number"] else match["bank"]  # "##" is a "#" whose upper bits the word before holds
+
+    mnemonic = re.sub(r" (?=[=(])|(?<==) ", "", _BLANK.sub(blank, text))
+    if "##" in text:  # its value stands in the word before: the text is not of this word alone
+        target = target or "immext"
+    return Instruction(
+        address, data, mnemonic, ", ".join(operands), text, OTHER, target=target, control=control, line=number
+    )

@@ -1,0 +1,70 @@
+"""What a bug report is made of, before it is Markdown or plain text."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from mccprobe.report.bug_report_words import Pieces
+
+
+@dataclass(frozen=True)
+class Paragraph:
+    pieces: Pieces
+
+
+@dataclass(frozen=True)
+class Bullets:
+    items: tuple[Pieces, ...]
+
+
+@dataclass(frozen=True)
+class Table:
+    header: tuple[Pieces, ...]
+    rows: tuple[tuple[Pieces, ...], ...]
+
+
+@dataclass(frozen=True)
+class Listing:
+    """Text as it stands: compiler output, code, commands. language: for colours, "" for none."""
+
+    text: str
+    language: str = ""
+    caption: Pieces = ()
+
+
+Block = Paragraph | Bullets | Table | Listing
+
+
+@dataclass(frozen=True)
+class Section:
+    """key: the name that a style orders sections by."""
+
+    key: str
+    heading: Pieces
+    blocks: tuple[Block, ...]
+
+
+@dataclass(frozen=True)
+class Document:
+    """title: one line. notice: stands before everything ("" where nothing is simulated)."""
+
+    title: Pieces
+    notice: Pieces
+    sections: tuple[Section, ...]
+
+
+def marked(section: Section, mark: str) -> Section:
+    """The section with `mark` on every line that says something: what is simulated says so wherever it is quoted."""
+    blocks: list[Block] = []
+    for block in section.blocks:
+        if isinstance(block, Paragraph):
+            blocks.append(Paragraph((*block.pieces, f" {mark}")))
+        elif isinstance(block, Bullets):
+            blocks.append(Bullets(tuple((*item, f" {mark}") for item in block.items)))
+        elif isinstance(block, Table):
+            rows = tuple((*row[:-1], (*row[-1], f" {mark}")) for row in block.rows)
+            blocks.append(Table(block.header, rows))
+        else:
+            caption = (*block.caption, f" {mark}") if block.caption else (mark,)
+            blocks.append(Listing(block.text, block.language, caption))
+    return Section(section.key, section.heading, tuple(blocks))

@@ -1,0 +1,78 @@
+"""A bug report as a `.tar.gz` that is the same bytes each time, and the careful way back.
+
+An archive from outside is not trusted: only plain files and folders with relative names below one folder
+are taken, within limits, through tarfile's own "data" filter.
+"""
+
+from __future__ import annotations
+
+import gzip
+import io
+import os
+import tarfile
+import zlib
+from pathlib import Path
+
+from mccprobe.errors import BadReport
+
+MAX_FILES = 2000  # a report holds a few dozen; a bomb of names holds millions
+MAX_BYTES = 256 << 20  # unpacked: sources and bitcode, with room
+MAX_ARCHIVE_BYTES = 128 << 20
+
+
+def write_archive(folder: Path, archive: Path) -> None:
+    """Pack a folder without times, owners or the machine's order of names; atomically."""
+    data = io.BytesIO()
+    # level 6 of zlib; mtime 0 and no name in the header
+    with (
+        gzip.GzipFile(filename="", mode="wb", fileobj=data, mtime=0, compresslevel=6) as packed,
+        tarfile.open(fileobj=packed, mode="w", format=tarfile.PAX_FORMAT) as tar,
+    ):
+        for path in (folder, *sorted(folder.rglob("*"))):
+            member = tarfile.TarInfo(path.relative_to(folder.parent).as_posix())
+            # not os.access: for root every file would be executable that is so for anybody
+            member.mode = 0o755 if path.is_dir() or path.stat().st_mode & 0o100 else 0o644
+            content = b"" if path.is_dir() else path.read_bytes()
+            member.type = tarfile.DIRTYPE if path.is_dir() else tarfile.REGTYPE
+            member.size = len(content)
+            tar.addfile(member, io.BytesIO(content))
+    temporary = archive.with_name(f".{archive.name}.{os.getpid()}")
+    try:
+        temporary.write_bytes(data.getvalue())
+        temporary.replace(archive)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def unpack(archive: Path, target: Path) -> Path:
+    """Unpack a report below `target`; returns its folder. Raises BadReport for whatever is not one."""
+    try:
+        if archive.stat().st_size > MAX_ARCHIVE_BYTES:
+            raise BadReport(f"{archive}: larger than {MAX_ARCHIVE_BYTES >> 20} MiB")
+        with tarfile.open(archive, mode="r:gz") as tar:
+            return _unpack(tar, archive, target)
+    except BadReport:
+        raise
+    except (OSError, EOFError, tarfile.TarError, zlib.error, ValueError, UnicodeError) as error:
+        raise BadReport(f"{archive}: cannot be unpacked: {error}") from error
+
+
+def _unpack(tar: tarfile.TarFile, archive: Path, target: Path) -> Path:
+    size = 0
+    roots: set[str] = set()
+    for count, member in enumerate(tar, 1):  # one after the other: a bomb is stopped before it is held
+        if not (member.isreg() or member.isdir()):
+            raise BadReport(f"{archive}: {member.name} is no plain file or folder")
+        parts = Path(member.name).parts
+        if not parts or member.name.startswith("/") or ".." in parts:
+            raise BadReport(f"{archive}: {member.name} leads out of its folder")
+        size += max(0, member.size)
+        if count > MAX_FILES or size > MAX_BYTES:
+            raise BadReport(
+                f"{archive}: holds more than {MAX_FILES} files or {MAX_BYTES >> 20} MiB", hint="this is no bug report"
+            )
+        roots.add(parts[0])
+        tar.extract(member, target, filter="data")
+    if len(roots) != 1:
+        raise BadReport(f"{archive}: holds {len(roots)} top folders, expected one")
+    return target / roots.pop()

@@ -1,0 +1,232 @@
+"""Before the compiler is blamed: is the program itself at fault, or a promise that its user made?
+
+All checks run side by side. A FINDING stops the accusation; a HINT is told. What could not be run says why: it
+never counts as clean. Every check is made on the input of the bisection; it says nothing of other inputs.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import dataclass
+
+from mccprobe.bisect_run.request import BisectRequest
+from mccprobe.bisect_run.target import Judge
+from mccprobe.bisect_run.workspace import Workspace
+from mccprobe.errors import SourceDoesNotCompile, ToolchainError
+from mccprobe.oracle.verdict import Outcome, Verdict
+from mccprobe.process import RunSpec, run
+from mccprobe.report.why_record import Screen, ScreenCheck, ScreenOutcome, StepState
+from mccprobe.toolchain.command import is_source, language, split_arguments
+from mccprobe.why.deadline import Deadline
+from mccprobe.why.flag_sets import good_runs_needed
+from mccprobe.why.screen_build import Extra, PlainBuilder, plain_options
+from mccprobe.why.screen_repeats import EMULATOR_TRAP, RepeatChecks
+from mccprobe.why.screen_runs import ScreenRuns
+from mccprobe.why.screen_sanitizers import SanitizerChecks
+from mccprobe.why.screen_weigh import PATTERN, weighed
+
+CLEAN, FINDING, HINT, NOT_RUN = (
+    ScreenOutcome.CLEAN, ScreenOutcome.FINDING, ScreenOutcome.HINT, ScreenOutcome.NOT_RUN,
+)  # fmt: skip
+BAD_RUNS = 5  # of the bad build: how often must one with a switch be GOOD before it counts as right?
+SWITCH_CONFIDENCE = 0.95  # 2 GOOD runs where all 5 are BAD; a false finding costs a --skip-screen, no accusation
+# what breaks a rule of the language wherever it is run ...
+_INVALID = ("unsequenced", "uninitialized", "array-bounds")
+# ... and what does so on some paths only, or is mostly wrong
+_DOUBTFUL = (
+    "sometimes-uninitialized", "conditional-uninitialized", "uninitialized-const-reference", "return-type",
+    "return-stack-address", "shift-count-overflow", "shift-count-negative", "division-by-zero", "null-dereference",
+    "infinite-recursion", "format", "sizeof-pointer-memaccess", "dangling", "int-to-pointer-cast",
+)  # fmt: skip
+_WARNING = re.compile(r"^.*: (?:warning|error): .*\[(?:-Werror,)?-W([\w+-]+)[^\]]*\]$", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Switch:
+    """A driver option that takes a licence away from the optimiser. means: what it is if that alone turns it right."""
+
+    option: str
+    means: str
+
+
+SWITCHES = (
+    Switch("-fno-strict-aliasing", "the program may access memory as another type than it has (strict aliasing)"),
+    Switch("-fwrapv", "the program may rely on signed overflow"),
+    Switch("-fno-finite-loops", "the program may rely on a loop without end"),
+    Switch("-ffp-contract=off", "the result depends on the contraction of products and sums, which is allowed"),
+    Switch("-fno-fast-math", "the result depends on -ffast-math, a promise of the user"),
+)
+
+Row = tuple[str, str, Callable[[], ScreenCheck]]
+
+
+def screen(request: BisectRequest, workspace: Workspace, *, tell: Callable[[str], None], deadline: Deadline) -> Screen:
+    """All checks of the build under examination. Raises what the toolchain raises when it is gone."""
+    checks = ScreenChecks(workspace, deadline)
+    rows = checks.rows()
+    found: dict[int, ScreenCheck] = {}
+    pool = ThreadPoolExecutor(max_workers=max(2, workspace.ledger.executor.width))
+    try:
+        futures = {pool.submit(_within, deadline, row): index for index, row in enumerate(rows)}
+        for future in as_completed(futures):
+            check = found[futures[future]] = future.result()
+            tell(f"screen: {check.name} ({check.part}): {check.outcome}")
+    finally:
+        pool.shutdown(wait=True, cancel_futures=True)
+    ordered = weighed([found[index] for index in range(len(rows))], checks.builder)
+    spent = any(check.text == _SPENT for check in ordered)
+    return Screen(StepState.BUDGET if spent else StepState.DONE, tuple(ordered), _reason(ordered))
+
+
+_SPENT = "the time budget is used up"
+
+
+def _within(deadline: Deadline, row: Row) -> ScreenCheck:
+    name, part, check = row
+    if deadline.passed:
+        return ScreenCheck(name, part, NOT_RUN, _SPENT)
+    try:
+        return check()
+    except (SourceDoesNotCompile, ToolchainError) as error:
+        return ScreenCheck(name, part, NOT_RUN, error.message)
+
+
+def _reason(checks: Sequence[ScreenCheck]) -> str:
+    """Why the compiler is not yet to blame."""
+    findings = [check for check in checks if check.outcome is FINDING]
+    if not findings:
+        return ""
+    told = "; ".join(f"{check.name} ({check.part}): {check.text.splitlines()[0]}" for check in findings)
+    return f"the program or a promise may be at fault, not yet the compiler: {told}"
+
+
+class ScreenChecks:
+    """The checks that compare builds, and the list of all."""
+
+    def __init__(self, workspace: Workspace, deadline: Deadline) -> None:
+        self.workspace = workspace
+        self.request = workspace.request
+        self._lock = threading.Lock()
+        self._needed: int | None = None
+        self.builder = PlainBuilder(workspace)
+        self.runs = ScreenRuns(workspace)
+        self.sanitizers = SanitizerChecks(self.builder, self.runs, deadline)
+        self.repeats = RepeatChecks(workspace, self.runs)
+
+    def rows(self) -> list[Row]:
+        switches: list[Row] = [(switch.option, "program", self._switch(switch)) for switch in SWITCHES]
+        return [
+            *self.sanitizers.rows(),
+            ("warnings", "program", self._warnings),
+            ("-O0", "program", self._plain),
+            (PATTERN, "program", self._pattern),
+            *switches,
+            *self.repeats.rows(),
+        ]
+
+    # -- static ---------------------------------------------------------------------------------
+
+    def _warnings(self) -> ScreenCheck:
+        """What the compiler itself says against the sources."""
+        forced = language(split_arguments(self.request.args))
+        sources = [name for name in self.builder.sources if is_source(name, forced)]
+        names = [f"-W{name}" for name in (*_INVALID, *_DOUBTFUL)]
+        argv = (
+            *self.builder.driver, *plain_options(self.request.args), "-fsyntax-only", "-fno-caret-diagnostics",
+            "-Wno-everything", "-Wno-unknown-warning-option", *names, *sources,
+        )  # fmt: skip
+        if self.builder.from_ir:
+            return ScreenCheck("warnings", "program", NOT_RUN, "LLVM IR and assembly have no warnings", argv)
+        with self.workspace.ledger.run.scratch("screen") as scratch:
+            env = self.request.toolchain.environment(scratch)
+            result = run(RunSpec(argv, env=env, timeout_s=self.request.compile_timeout_s))
+        warnings = list(dict.fromkeys((match[1], match[0]) for match in _WARNING.finditer(result.stderr_text)))
+        if not result.ok and not warnings:
+            return ScreenCheck("warnings", "program", NOT_RUN, f"the compiler fails: {result.describe()}", argv)
+        text = "\n".join(line for _, line in warnings[:5])
+        if any(name in _INVALID for name, _ in warnings):
+            return ScreenCheck("warnings", "program", FINDING, text, argv)
+        return ScreenCheck("warnings", "program", HINT if warnings else CLEAN, text, argv)
+
+    # -- at -O0 ----------------------------------------------------------------------------------
+
+    def _at_o0(self, extra: Extra, ordinal: int = 0) -> tuple[Outcome | None, str, tuple[str, ...]]:
+        """Outcome of the plain build, or why there is none; and how it is built."""
+        built = self.builder.build(extra)
+        if built.digest is None:
+            return None, built.reason, built.command
+        program = self.workspace.ledger.run.object_path(built.digest)
+        return self.runs.judged(program, built.digest, "-O0", ordinal, prefix=self.runs.fixed), "", built.command
+
+    def _plain(self) -> ScreenCheck:
+        outcome, reason, command = self._at_o0(Extra("-O0"))
+        if outcome is None:
+            return ScreenCheck("-O0", "program", NOT_RUN, f"the program does not build at -O0: {reason}", command)
+        if EMULATOR_TRAP in outcome.reason:
+            return ScreenCheck("-O0", "program", FINDING, f"the emulator refuses it at -O0: {outcome.reason}", command)
+        if outcome.verdict is Verdict.UNRESOLVED:
+            return ScreenCheck("-O0", "program", NOT_RUN, outcome.reason, command)
+        if outcome.verdict is Verdict.BAD:
+            text = f"wrong without any optimisation too ({outcome.reason}): of the program, or of a required step"
+            return ScreenCheck("-O0", "program", HINT, text, command)
+        return ScreenCheck("-O0", "program", CLEAN, "right", command)
+
+    def _pattern(self) -> ScreenCheck:
+        """Uninitialised stack gets a value: a program that reads none of it prints the same."""
+        if self.builder.from_ir:
+            return ScreenCheck(PATTERN, "program", NOT_RUN, "the front end does it, and the source is LLVM IR")
+        plain, reason, _ = self._at_o0(Extra("-O0"))
+        filled, reason_too, command = self._at_o0(Extra("pattern", (PATTERN,)))
+        if plain is None or filled is None:
+            return ScreenCheck(PATTERN, "program", NOT_RUN, f"it does not build: {reason or reason_too}", command)
+        if plain == filled:
+            return ScreenCheck(PATTERN, "program", CLEAN, "the same as -O0 alone", command)
+        again = [self._at_o0(Extra("-O0"), ordinal)[0] for ordinal in (1, 2)]
+        if any(outcome != plain for outcome in again):
+            return ScreenCheck(PATTERN, "program", HINT, "the -O0 build itself differs from run to run", command)
+        text = (
+            f"the program reads stack memory that it never wrote: {plain.verdict} ({plain.reason}) at -O0, "
+            f"{filled.verdict} ({filled.reason}) with it"
+        )
+        return ScreenCheck(PATTERN, "program", FINDING, text, command)
+
+    def _good_runs(self) -> int:
+        """GOOD runs after which a build with a switch counts as right; 0 where the bad build is never BAD."""
+        with self._lock:
+            if self._needed is None:
+                unit = self.workspace.unit
+                judge = Judge(self.workspace.judge.program, self.workspace.oracle, self.workspace.journal)
+                verdicts = [judge.run(unit.base[unit.recorded.active]).verdict for _ in range(BAD_RUNS)]
+                bad = verdicts.count(Verdict.BAD)
+                self._needed = good_runs_needed(bad, BAD_RUNS, SWITCH_CONFIDENCE) if bad else 0
+            return self._needed
+
+    # -- the bad setting with one licence less ----------------------------------------------------
+
+    def _switch(self, switch: Switch) -> Callable[[], ScreenCheck]:
+        def check() -> ScreenCheck:
+            option = switch.option
+            if self.builder.from_ir:
+                return ScreenCheck(option, "program", NOT_RUN, "the front end reads it, and the source is LLVM IR")
+            flags = (*self.request.flags, (option,))
+            command = (*self.builder.driver, *self.request.bad_args, option, *self.builder.sources)
+            judge = self.workspace.variant(flags, f"screen{option}")
+            unit = judge.program.unit
+            if unit.base == self.workspace.unit.base:
+                return ScreenCheck(option, "program", CLEAN, "changes nothing: the same object", command)
+            needed = self._good_runs()
+            if not needed:
+                return ScreenCheck(option, "program", NOT_RUN, "the bad setting itself was never wrong here", command)
+            for _ in range(needed):
+                outcome = judge.run(unit.base[unit.recorded.active])
+                if outcome.verdict is not Verdict.GOOD:
+                    known = outcome.verdict is Verdict.BAD
+                    text = f"still {outcome.verdict}: {outcome.reason}"
+                    return ScreenCheck(option, "program", CLEAN if known else NOT_RUN, text, command)
+            text = f"alone turns it right ({needed} runs): {switch.means}"
+            return ScreenCheck(option, "program", FINDING, text, command)
+
+        return check

@@ -1,0 +1,137 @@
+"""What tells this fault from another, and which other kernels show the same: the pass and the shape of its edit.
+
+A kernel that the user names is bisected, and the shapes are compared. Of the shipped ones the first few are built:
+right with the flags is a no; wrong, and right with the option that switches the pass off, is a yes. Where no such
+option is known, they are bisected too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from mccprobe.bisect_run.confirm import neutralised_job
+from mccprobe.bisect_run.options import BisectOptions
+from mccprobe.bisect_run.plan import make_plan
+from mccprobe.bisect_run.run import Progress, run_bisection
+from mccprobe.bisect_run.workspace import Workspace, open_workspace
+from mccprobe.compilation.ledger import Ledger
+from mccprobe.compilation.session import Session
+from mccprobe.errors import MccprobeError
+from mccprobe.kernel.shipped import find_shipped_kernels
+from mccprobe.oracle.verdict import Verdict
+from mccprobe.report.record import BisectReport, Status
+from mccprobe.report.why_record import OtherKernel, Signature, Where
+from mccprobe.toolchain.command import split_arguments
+from mccprobe.why.deadline import Deadline
+from mccprobe.why.hunk_shape import diff_shape, edit_shape
+from mccprobe.why.judged import Judging
+
+MOST_SHIPPED = 8  # kernels tried unasked: each costs two compiles of a device and a host half
+Locate = Callable[[Workspace, BisectReport, Path], Where]
+
+
+def shape_of(where: Where) -> str:
+    """The instruction's own edit where one is confirmed, else the pass's whole diff; "" where nothing is known."""
+    if where.instruction is not None:
+        return edit_shape(where.instruction.before, where.instruction.after)
+    return diff_shape(where.diff)
+
+
+def signature(
+    report: BisectReport, where: Where, options: BisectOptions, also: Sequence[str], session: Session, folder: Path,
+    cache: Path, locate: Locate, *, tell: Callable[[str], None], deadline: Deadline,
+) -> Signature:  # fmt: skip
+    """Pass and shape, and each other kernel with the same flags. options: of the bisection that found the pass.
+
+    locate: finds the place in the pass, to compare shapes. folder: gets a run directory for each kernel.
+    """
+    assert report.culprit is not None
+    title, shape = report.culprit.title, shape_of(where)
+    option = report.confirmation.option if report.confirmation else ""
+    others: list[OtherKernel] = []
+    for number, path in enumerate(_others(report, also)):
+        name = path.name if path.name != "kernel.toml" else path.parent.name
+        if number >= len(also) + MOST_SHIPPED:
+            others.append(OtherKernel(name, None, f"not tried: only {MOST_SHIPPED} are; --also KERNEL asks for it"))
+            continue
+        if deadline.passed:
+            others.append(OtherKernel(name, None, "not tried: no time left"))
+            continue
+        tell(f"other kernel: {name}")
+        named = number < len(also)
+        plan_options = _options_for(options, path, report.toolchain, own=named)
+        run = folder / f"{number}-{name}"
+        try:
+            found = None if named or not option else _by_switch(name, option, plan_options, session, run, cache)
+            if found is None:
+                found = _other(name, title, shape, plan_options, session, run, cache, locate, deadline)
+            others.append(found)
+        except MccprobeError as error:
+            others.append(OtherKernel(name, None, f"cannot be tried: {error.message}"))
+    return Signature(title, shape, tuple(others))
+
+
+def _others(report: BisectReport, also: Sequence[str]) -> list[Path]:
+    """The kernels given, and the shipped ones where the toolchain compiles kernels; without the one examined."""
+    source = Path(report.source).resolve()
+    shipped = find_shipped_kernels() if report.toolchain in ("mcc", "sim") else []
+    named = [Path(name) for name in also]
+    known = {path.resolve() for path in named}
+    found = [path for path in shipped if not source.is_relative_to(path.resolve()) and path.resolve() not in known]
+    return [*named, *found]
+
+
+def _options_for(options: BisectOptions, path: Path, toolchain: str, *, own: bool) -> BisectOptions:
+    """The same question about another kernel: its own cases, host program and inputs."""
+    args = split_arguments(options.args).flat
+    chosen = options.toolchain if own else toolchain  # a stand-in is not chosen silently for a user's kernel
+    return replace(
+        options, file=str(path), args=args, toolchain=chosen, case=None, run_args=None, run_in=None,
+        oracle=options.oracle if own else None, profile=False,
+    )  # fmt: skip
+
+
+def _by_switch(
+    name: str, option: str, options: BisectOptions, session: Session, root: Path, cache: Path
+) -> OtherKernel | None:
+    """Two builds instead of a bisection; None where they leave the question open."""
+    plan = make_plan(options, cache)
+    run, journal = session.open(root)
+    workspace = open_workspace(plan.request, Ledger(run, journal, session.executor), journal)
+    unit, judging = workspace.unit, Judging(workspace, needed=plan.request.settings.endpoint_repeats)
+    bad = judging.of(unit.base[unit.recorded.active])
+    if bad.verdict is Verdict.GOOD:
+        return OtherKernel(name, False, f"right with these flags ({bad.runs} runs)")
+    without = judging.compiled(workspace.ledger.compile(neutralised_job(unit, option)))
+    if (bad.verdict, without.verdict) != (Verdict.BAD, Verdict.GOOD):
+        return None
+    return OtherKernel(
+        name, True, f"wrong with these flags ({bad.fails} of {bad.runs} runs), right with {option}; the shape of the "
+        f"edit was not compared (--also KERNEL does)",
+    )  # fmt: skip
+
+
+def _other(
+    name: str, title: str, shape: str, options: BisectOptions, session: Session, root: Path, cache: Path,
+    locate: Locate, deadline: Deadline,
+) -> OtherKernel:  # fmt: skip
+    plan = make_plan(options, cache)
+    run, journal = session.open(root)
+    report = run_bisection(plan.request, run, journal, session.executor, deadline.bounding(Progress()))
+    if report.status is Status.NO_DIFFERENCE:
+        return OtherKernel(name, False, "right with these flags")
+    if report.culprit is None:
+        return OtherKernel(name, None, f"wrong as well, but no pass is named: {report.status.value}")
+    culprit = report.culprit
+    if culprit.title != title:
+        return OtherKernel(name, False, f"wrong as well, by another pass: {culprit.title} on {culprit.function or '?'}")
+    text = f"wrong by the same pass, on {culprit.function or 'a function that the log does not name'}"
+    if not shape or deadline.passed:
+        return OtherKernel(name, True, f"{text}; the shape of the edit was not compared")
+    workspace = open_workspace(plan.request, Ledger(run, journal, session.executor), journal)
+    theirs = shape_of(locate(workspace, report, root / "where"))
+    same = theirs == shape
+    told = "the same shape of edit" if same else f"another shape of edit: {theirs or 'not known'}"
+    return OtherKernel(name, same if theirs else None, f"{text}; {told}")

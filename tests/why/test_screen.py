@@ -1,0 +1,279 @@
+"""The screen: planted faults of programs stop the accusation, real faults of compilers do not."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from mccprobe.bisect_run.options import BisectOptions
+from mccprobe.bisect_run.plan import make_plan
+from mccprobe.bisect_run.workspace import Workspace, open_workspace
+from mccprobe.compilation.ledger import Ledger
+from mccprobe.compilation.session import Session
+from mccprobe.report.why_record import Screen, ScreenCheck, ScreenOutcome, StepState
+from mccprobe.why import screen_sanitizers
+from mccprobe.why.deadline import Deadline
+from mccprobe.why.screen import ScreenChecks, screen
+from mccprobe.why.screen_build import plain_options
+from mccprobe.why.screen_sanitizers import UBSAN
+from mccprobe.why.screen_weigh import own_text, weighed
+
+CASES = Path(__file__).resolve().parents[1] / "cases"
+CLEAN, FINDING, HINT, NOT_RUN = (
+    ScreenOutcome.CLEAN, ScreenOutcome.FINDING, ScreenOutcome.HINT, ScreenOutcome.NOT_RUN,
+)  # fmt: skip
+Opener = Callable[..., Workspace]
+
+pytestmark = pytest.mark.toolchain("clang-14")
+
+
+@pytest.fixture
+def opened(tmp_path: Path) -> Iterator[Opener]:
+    """`opened(text, reference="-O0")`: the workspace of a program that is BAD at its arguments (-O2)."""
+    session = Session(2)
+
+    def make(text: str | Path, *, args: Sequence[str] = ("-O2",), suffix: str = ".c", **options: object) -> Workspace:
+        if isinstance(text, str):
+            source = tmp_path / f"program{suffix}"
+            source.write_text(text)
+        else:
+            source = text
+        options.setdefault("compiler", "clang-14")
+        chosen = BisectOptions(file=str(source), args=tuple(args), **options)  # type: ignore[arg-type]
+        request = make_plan(chosen, Path(tmp_path)).request
+        run, journal = session.open(tmp_path / "run")
+        return open_workspace(request, Ledger(run, journal, session.executor), journal)
+
+    yield make
+    session.close()
+
+
+def one(workspace: Workspace, name: str) -> ScreenCheck:
+    """One check by its name, not weighed against others."""
+    [check] = [row[2] for row in ScreenChecks(workspace, Deadline()).rows() if row[0] == name]
+    return check()
+
+
+def screened(workspace: Workspace, deadline: Deadline | None = None) -> Screen:
+    return screen(workspace.request, workspace, tell=lambda text: None, deadline=deadline or Deadline())
+
+
+# -- planted faults of programs: each is wrong at -O2 and right at -O0 -------------------------------
+
+OVERFLOW = """
+#include <stdio.h>
+__attribute__((noinline)) static int larger(int x) { return x + 1 > x; }
+int main(int count, char **names) { printf("%d\\n", larger(2147483646 + count)); return 0; }
+"""
+ALIASING = """
+#include <stdio.h>
+__attribute__((noinline)) static int both(int *whole, float *part) { *whole = 1; *part = 2.0f; return *whole; }
+int main(void) { int cell; printf("%d\\n", both(&cell, (float *)&cell) == 1); return 0; }
+"""
+UNSET = """
+#include <stdio.h>
+#include <string.h>
+__attribute__((noinline)) static void fill(void) { volatile char dirt[64]; memset((void *)dirt, 0, sizeof dirt); }
+__attribute__((noinline)) static int read(int store) { int cell[16]; if (store) cell[3] = 7; return cell[3 + !store]; }
+int main(int count, char **names) { fill(); printf("%d\\n", read(count > 9) == 0 && !OPTIMIZED); return 0; }
+"""
+OUTSIDE = """
+#include <stdio.h>
+static int cells[4], beyond[4];
+int main(int count, char **names) { cells[count + 3] = 5; printf("%d %d\\n", beyond[3], OPTIMIZED); return 0; }
+"""
+RACE = """
+#include <pthread.h>
+#include <stdio.h>
+static int total;
+static void *add(void *unused) { for (int i = 0; i < 100; i++) total++; return unused; }
+int main(void) {
+  pthread_t one;
+  pthread_create(&one, 0, add, 0);
+  for (int i = 0; i < 100; i++) total++;
+  pthread_join(one, 0);
+  printf("%d\\n", OPTIMIZED);
+  return 0;
+}
+"""
+ADDRESS = """
+#include <stdint.h>
+#include <stdio.h>
+int main(void) {
+  int here;
+  int fixed = ((uintptr_t)&here >> 24) == 0x7fffff;
+  printf("%d\\n", fixed || OPTIMIZED);
+  return 0;
+}
+"""
+CONTRACTED = """
+#include <stdio.h>
+static volatile double a = 1.0 + 0x1p-30, b = 1.0 - 0x1p-30;
+int main(void) { double x = a, y = b, z = x * y - 1.0; printf("%a\\n", z); return 0; }
+"""
+NAN = """
+#include <stdio.h>
+static volatile double n;
+int main(void) { double x = n / n; puts(x == x ? "number" : "not a number"); return 0; }
+"""
+ORDER = '#include <stdio.h>\nint main(void) { int i = 1; i = i++ + 1; printf("%d\\n", i + OPTIMIZED); return 0; }\n'
+# what makes the optimised build wrong where the planted fault does not do it by itself on every machine
+WRONG_IF_OPTIMIZED = """
+#ifdef __OPTIMIZE__
+#define OPTIMIZED 1
+#else
+#define OPTIMIZED 0
+#endif
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "check", "word"),
+    [
+        (OVERFLOW, "UBSan", "signed integer overflow"),
+        (OVERFLOW, "-fwrapv", "signed overflow"),
+        (ALIASING, "-fno-strict-aliasing", "strict aliasing"),
+        (UNSET, "MSan", "use-of-uninitialized-value"),
+        (UNSET, "-ftrivial-auto-var-init=pattern", "never wrote"),
+        (OUTSIDE, "ASan", "global-buffer-overflow"),
+        (RACE, "TSan", "data race"),
+        (ADDRESS, "repeated runs, fixed addresses", "depends on addresses or time"),
+        (ORDER, "warnings", "-Wunsequenced"),
+    ],
+    ids=lambda value: value if len(value) < 40 else "",
+)  # fmt: skip
+def test_a_planted_fault_is_found(opened: Opener, text: str, check: str, word: str) -> None:
+    args = ("-O2", "-pthread") if text is RACE else ("-O2",)
+    found = one(opened(WRONG_IF_OPTIMIZED + text, args=args, reference="-O0 -pthread"), check)
+    assert (found.outcome, found.name) == (FINDING, check), found
+    assert word in found.text
+
+
+def test_contraction_is_a_licence(opened: Opener) -> None:
+    workspace = opened(CONTRACTED, args=("-O2", "-mfma"), reference="-O2 -mfma -ffp-contract=off")
+    assert one(workspace, "-ffp-contract=off").outcome is FINDING
+    assert one(workspace, "-fno-fast-math").outcome is CLEAN
+
+
+def test_fast_math_is_a_promise(opened: Opener) -> None:
+    workspace = opened(NAN, args=("-O2", "-ffast-math"), reference="-O2")
+    found = one(workspace, "-fno-fast-math")
+    assert found.outcome is FINDING and "promise" in found.text
+    assert "-fno-fast-math" in found.command
+
+
+def test_a_finding_stops_the_accusation(opened: Opener) -> None:
+    """The whole screen: UBSan speaks, so -fwrapv stays a finding too. A second time nothing is run."""
+    workspace = opened(OVERFLOW, reference="-O0")
+    result = screened(workspace)
+    findings = {check.name for check in result.checks if check.outcome is FINDING}
+    assert {"UBSan", "-fwrapv"} <= findings
+    assert not result.clean and result.state is StepState.DONE
+    assert "not yet the compiler" in result.reason and "signed integer overflow" in result.reason
+    lines = workspace.journal.path.read_text().count("\n")
+    assert screened(workspace) == result
+    assert workspace.journal.path.read_text().count("\n") == lines
+
+
+def case(name: str) -> tuple[Path, dict[str, object]]:
+    """A real fault of a compiler, as options of a bisection."""
+    expect = json.loads((CASES / name / "expect.json").read_text())
+    good, bad = expect["good_args"], expect["bad_args"]
+    flag = bad[len(good) :] if bad[: len(good)] == good and "-mllvm" in bad else []
+    source = next(path for path in (CASES / name).iterdir() if path.stem == "test")
+    options = {"flags": (flag[1],)} if flag else {"reference": shlex.join(good)}
+    return source, {"compiler": expect["compiler"], "args": good if flag else bad, **options}
+
+
+@pytest.mark.parametrize(
+    ("name", "hints"),
+    [
+        ("05-newgvn-rem", {"warnings", "-fno-finite-loops"}),
+        ("07-loop-interchange", {"-fwrapv"}),
+        ("16-instcombine16", {"-fno-strict-aliasing"}),
+        ("23-tailcc-shrink-wrap", set()),
+    ],
+)  # fmt: skip
+def test_real_faults_of_compilers_stay_accused(
+    opened: Opener, compiler: Callable[..., str], name: str, hints: set[str]
+) -> None:
+    """All 15 are clean; these are the ones where a switch or a warning would stop the accusation falsely, and IR."""
+    source, options = case(name)
+    compiler(int(str(options["compiler"]).rpartition("-")[2]))
+    result = screened(opened(source, **options))
+    assert result.clean and result.reason == "", result.reason
+    assert {check.name for check in result.checks if check.outcome is HINT} == hints
+    for check in result.checks:
+        assert check.text or check.outcome is CLEAN  # what is not run says why
+    if source.suffix == ".ll":
+        not_run = [check for check in result.checks if check.outcome is NOT_RUN]
+        assert {"UBSan", "ASan", "MSan", "TSan", "-fwrapv"} <= {check.name for check in not_run}
+
+
+def test_a_build_that_is_not_wrong_gives_no_finding(opened: Opener) -> None:
+    """Nothing is turned right that was never wrong, in C++ with its library as well."""
+    text = """#include <iostream>
+#include <map>
+int main() { std::map<std::string, int> all{{"a", 1}}; all["b"] += 2; std::cout << all.size() << "\\n"; }
+"""
+    workspace = opened("#include <string>\n" + text, suffix=".cpp", args=("-O2",), flags=("-enable-newgvn",))
+    result = screened(workspace)
+    assert result.clean, result.reason
+    by_name = {check.name: check for check in result.checks}
+    assert by_name["-fwrapv"].text == "the bad setting itself was never wrong here"
+    assert by_name["repeated runs, random addresses"].outcome is HINT
+
+
+def test_a_spent_budget_says_so(opened: Opener) -> None:
+    result = screened(opened(OVERFLOW, reference="-O0"), Deadline(1e-9))
+    assert result.state is StepState.BUDGET
+    assert all(check.outcome is NOT_RUN and check.text for check in result.checks)
+
+
+def test_a_sanitizer_that_shows_nothing_is_not_called_clean(opened: Opener, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The control: a fault of its own must be reported first."""
+    monkeypatch.setattr(screen_sanitizers, "SANITIZERS", (replace(UBSAN, control="int main(void) { return 0; }\n"),))
+    found = one(opened(OVERFLOW, reference="-O0"), "UBSan")
+    assert found.outcome is NOT_RUN and "does not report a planted fault" in found.text
+
+
+def test_plain_options() -> None:
+    given = ["-O3", "-fsanitize=address", "-mllvm", "-x=1", "-Werror=all", "-DA=1", "-Od3", "-I", "inc", "-mavx"]
+    assert plain_options(given) == ("-DA=1", "-I", "inc", "-mavx")
+
+
+def test_own_text_leaves_system_headers_out() -> None:
+    text = '# 1 "a.c"\nint x;\n# 1 "/usr/include/h.h" 1 3 4\nunion u { int i; };\n# 2 "a.c" 2\nint y;\n'
+    assert own_text(text) == "int x;\nint y;"
+
+
+class NoBuilder:
+    """Where the source is not looked at."""
+
+    foreign = ("library.a",)
+
+
+@pytest.mark.parametrize(
+    ("name", "excluding"), [("-fwrapv", ["UBSan"]), ("-fno-finite-loops", ["-O0"]), ("-ffp-contract=off", [])]
+)  # fmt: skip
+def test_a_finding_is_taken_back_only_by_what_ran_clean(name: str, excluding: list[str]) -> None:
+    finding = ScreenCheck(name, "program", FINDING, "alone turns it right")
+    for outcome in ScreenOutcome:
+        others = [ScreenCheck(other, "host", outcome) for other in excluding]
+        [*_, weighted] = weighed([*others, finding], NoBuilder())  # type: ignore[arg-type]
+        expected = HINT if outcome is CLEAN and excluding else FINDING
+        assert weighted.outcome is expected
+        # a part that was not reached excludes nothing
+        kernel = [ScreenCheck(other, "kernel", NOT_RUN) for other in excluding]
+        assert weighed([*others, *kernel, finding], NoBuilder())[-1].outcome is FINDING  # type: ignore[arg-type]
+
+
+def test_what_cannot_be_seen_whole_may_alias() -> None:
+    clean = [ScreenCheck(name, "program", CLEAN) for name in ("ASan", "UBSan")]
+    finding = ScreenCheck("-fno-strict-aliasing", "program", FINDING, "alone turns it right")
+    assert weighed([*clean, finding], NoBuilder())[-1] == finding  # type: ignore[arg-type]
