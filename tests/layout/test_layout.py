@@ -51,7 +51,13 @@ DATA_FOLDERS = ("sim/include", "sim/runtime", "sim/plugin", "sim/driver", "flags
 
 MAX_MODULE_LINES = 500  # beyond it a module has more than one subject
 # extra -> the modules that import it
-OPTIONAL_IMPORTS = {"frames": ("model/frames.py", "history/frames.py"), "fast": ("isa/bulk.py", "report/json_stream.py")}
+OPTIONAL_IMPORTS = {
+    "frames": ("model/frames.py", "history/frames.py"),
+    "fast": ("isa/bulk.py", "report/json_stream.py"),
+    "cluster": ("compilation/dask_executor.py",),
+    "search": ("flag_search/tpe.py",),
+    "plots": ("flag_search/plot.py",),
+}
 DISTRIBUTIONS = {"elftools": "pyelftools", "yaml": "pyyaml"}  # import name -> package name, where they differ
 
 

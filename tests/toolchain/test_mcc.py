@@ -29,7 +29,7 @@ def script(path: Path, *lines: str) -> Path:
 
 
 def wrapper(path: Path) -> Path:
-    return script(path, "# mccprobe wrapper: generated", 'exec real-mcc "$@"')
+    return script(path, "# mccprobe wrapper {}", 'exec real-mcc "$@"')
 
 
 @pytest.fixture(autouse=True)
