@@ -7,7 +7,10 @@ import sys
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-SCRIPTS = ("startup.py", "large_unit.py", "bisect_gemm.py", "listings.py", "flaky_confidence.py", "wrapper.py", "flag_sets.py", "why_gemm.py")
+SCRIPTS = (
+    "startup.py", "large_unit.py", "bisect_gemm.py", "listings.py", "flaky_confidence.py", "wrapper.py", "flag_sets.py",
+    "why_gemm.py", "device_notes.py",
+)  # fmt: skip
 
 
 def main() -> int:

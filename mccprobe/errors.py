@@ -277,6 +277,30 @@ class EditState(UsageError):
     code = "edit-state"
 
 
+class CannotTrace(InputError):
+    """Raised when LD_PRELOAD cannot reach a program's launches."""
+
+    code = "cannot-trace"
+
+    def __init__(self, program: str, problem: str, hint: str) -> None:
+        self.program = program
+        super().__init__(f"{program} {problem}", hint=hint)
+
+
+class PatchDoesNotApply(InputError):
+    """Raised when a change of a header does not apply exactly once; `count` is how often it does."""
+
+    code = "patch-does-not-apply"
+
+    def __init__(self, header: str, what: str, count: int) -> None:
+        self.header, self.what, self.count = header, what, count
+        times = "nowhere" if count == 0 else f"{count} times"
+        super().__init__(
+            f"{header}: {what} stands there {times}, it must stand there exactly once",
+            hint="give more of the text around it" if count else "compare with the header, blanks included",
+        )
+
+
 def describe_exit_codes() -> str:
     """The exit-code table as text, one line a code."""
     return "\n".join(f"{int(code):>4}  {EXIT_CODE_MEANINGS[code]}" for code in ExitCode)

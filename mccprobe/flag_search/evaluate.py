@@ -83,10 +83,11 @@ class Evaluator:
         self._lock = threading.Lock()
         self._next = 1 + max((trial.ordinal for trial in self.trials.values()), default=-1)
         for trial in self.trials.values():
-            if trial.object and trial.same_as is None:
+            if trial.object and (trial.same_as is None or trial.object not in self._objects):
+                first = trial.ordinal if trial.same_as is None else trial.same_as  # its own line may be lost
                 known: Future[_Known] = Future()
                 outcome = Outcome(trial.verdict, trial.reason, trial.max_err)
-                known.set_result(_Known(trial.ordinal, outcome, trial.value, trial.samples, ""))
+                known.set_result(_Known(first, outcome, trial.value, trial.samples, ""))
                 self._objects[trial.object] = known
 
     # -- points ----------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ def render_search(report: SearchReport) -> str:
     mark = f"  [{report.heading}]" if report.heading else ""
     unit = report.objective.unit
     lines = [_headline(report), ""]
-    noise = "two runs give the same: no interval" if report.objective.exact else "with noise: medians, intervals"
+    noise = "noise-free: no interval" if report.objective.exact else "with noise: medians, intervals"
     lines += [f"  objective {report.objective.name}: {report.objective.label}; {noise}"]
     lines += [f"  without flags: {_value(report.baseline, unit)}{mark}"]
     if report.winner is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -106,6 +107,8 @@ def run_search(
         if best != space.baseline:
             try:
                 hooks.stage("what each flag is worth")
+                # as many trials as flags: of use in any case, so only the time can end it
+                evaluator.limits = replace(request.limits, max_trials=sys.maxsize)
                 best, parts = ablate(evaluator, best)
             except BudgetSpent as error:
                 stopped = stopped or error.message

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -41,7 +41,7 @@ class Trial:
     samples: tuple[float, ...] = ()
     max_err: float | None = None
     same_as: int | None = None
-    seconds: float = 0.0
+    seconds: float = field(default=0.0, compare=False)
 
     @property
     def counts(self) -> bool:

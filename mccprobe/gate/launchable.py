@@ -1,7 +1,7 @@
 """Which kernels a program can launch, from its objects, and which it did launch.
 
-clang writes one host stub for each kernel: `_Z28__device_stub__gemm_wmma_256PK6half...` is what a launch
-calls, so the stubs of the kernel's objects are what their dispatch can launch. That is asked of the
+clang writes one host stub for each kernel (nvcc too, with another name): `_Z28__device_stub__gemm_wmma_256...`
+is what a launch calls, so the stubs of the kernel's objects are what their dispatch can launch. That is asked of the
 object and not of kernel.toml, because a branch that nobody wrote down is the one that nobody checks.
 """
 
@@ -15,7 +15,8 @@ from pathlib import Path
 
 from mccprobe.toolchain.locate import demangle
 
-_STUB = re.compile(r"(\d+)__device_stub__")
+_STUB = re.compile(r"(\d+)(__device_stub__)")
+_NVCC_NAME = re.compile(r"Z(?:\d|N)")  # nvcc puts the kernel's whole mangled name, less its underscore, into the stub's
 _EMULATED = re.compile(r"^mccprobe-sim: launch (.+) grid \(", re.MULTILINE)
 _VOID = "void "  # before the name of a template's instance
 
@@ -38,13 +39,17 @@ def _stubs(path: Path) -> set[str] | None:
     try:
         elf = ELFFile(io.BytesIO(path.read_bytes()))
         table = elf.get_section_by_name(".symtab")
-        symbols = [] if table is None else [symbol.name for symbol in table.iter_symbols()]  # type: ignore[attr-defined]
+        every = [] if table is None else list(table.iter_symbols())  # type: ignore[attr-defined]
+        functions = [symbol.name for symbol in every if symbol["st_info"]["type"] == "STT_FUNC"]
+        symbols = [name for name in functions if "." not in name]  # `.cold` is a part of another
     except Exception:  # no ELF file, or a damaged one: pyelftools raises ELFError, OverflowError and others
         return None
     found = set()
     for symbol in symbols:
         match = _STUB.search(symbol)
-        if match and symbol.startswith("_Z"):
+        if match and _NVCC_NAME.match(symbol, match.end()):
+            found.add("_" + symbol[match.end() : match.start(2) + int(match[1])])
+        elif match and symbol.startswith("_Z"):
             length = int(match[1]) - len("__device_stub__")
             found.add(f"{symbol[: match.start()]}{length}{symbol[match.end() :]}")
         elif symbol.startswith("__device_stub__"):  # extern "C"

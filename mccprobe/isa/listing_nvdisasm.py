@@ -71,5 +71,5 @@ def parse_nvdisasm(text: str) -> Listing:
         elif not _PASSED_OVER.match(line) and (in_code or not _DATA.match(line)):
             unknown.append(UnknownLine(number, line))
     build.close()
-    functions, found = tuple(build.functions), tuple(unknown)
-    return Listing("nvdisasm", functions, found, target=chip, lines=len(lines) - (not lines[-1]))
+    functions, strange = tuple(build.functions), tuple(unknown)
+    return Listing("nvdisasm", functions, strange, target=chip, lines=len(lines) - (not lines[-1]))

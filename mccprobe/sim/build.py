@@ -28,6 +28,7 @@ from mccprobe.process import RunResult, RunSpec, run
 SIM_VERSION = "0.1.0"
 STEP_TIMEOUT_S = 300.0  # one compile takes seconds; this only ends a hung one
 CPU_FEATURES = ("avx2", "fma", "f16c")  # what the device job compiles for
+SHARED_RUNTIME = "lib/shared/libmusart.so"  # below the SDK: only for programs that name its folder
 INSTALL_HINT = "install the packages clang-14 and lld-14 (Debian, Ubuntu: apt-get install clang-14 lld-14)"
 
 _HERE = Path(__file__).resolve().parent
@@ -188,7 +189,7 @@ def _sources() -> list[Path]:
 def _fingerprint(tools: _Tools) -> str:
     digest = hashlib.sha256()
     plugin = "plugin" if tools.llvm_include is not None else "no plugin"
-    flags = [*_PLUGIN_FLAGS, "|", *_DRIVER_FLAGS, "|", *_RUNTIME_FLAGS]
+    flags = [*_PLUGIN_FLAGS, "|", *_DRIVER_FLAGS, "|", *_RUNTIME_FLAGS, "|", SHARED_RUNTIME]
     programs = [str(path) for path in (tools.clang, tools.lld, tools.device_linker)]
     for part in (SIM_VERSION, tools.version, *programs, plugin, *flags):
         digest.update(part.encode() + b"\0")
@@ -275,6 +276,10 @@ def _link(root: Path, tools: _Tools, objects: dict[str, list[Path]]) -> None:
     own_ar = tools.clang.parent / "llvm-ar"
     archiver = str(own_ar) if own_ar.exists() else (shutil.which("llvm-ar-14") or "ar")
     _step([archiver, "rcs", str(root / "lib" / "libmusart.a"), *map(str, objects["runtime"])])
+    # in a folder of its own, so that -lmusart stays the archive: a recorder by LD_PRELOAD needs a shared runtime
+    shared = root / SHARED_RUNTIME
+    shared.parent.mkdir()
+    _step([*link, "-shared", "-Wl,-soname,libmusart.so", *map(str, objects["runtime"]), "-ldl", "-lm", "-o", str(shared)])
 
 
 def _check_plugin(root: Path, tools: _Tools) -> str:

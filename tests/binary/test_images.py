@@ -81,8 +81,9 @@ def test_bundles_in_sections(section: str, version: int) -> None:
 def test_a_device_object_in_a_fat_section_without_a_bundle() -> None:
     (image,) = images_of(host(Part(".mt_fatbin", DEVICE)), "k.o")
     assert (image.kind, image.data, image.origin) == ("mtgpu-elf", DEVICE, "k.o: section .mt_fatbin")
-    (image,) = images_of(host(Part(".nv_fatbin", b"\x50\xed\x55\xba" + bytes(60))), "k.o")
-    assert (image.kind, image.origin) == ("unknown", "k.o: section .nv_fatbin")
+    foreign, carrier = images_of(host(Part(".nv_fatbin", b"\x50\xed\x55\xba" + bytes(60))), "k.o")
+    assert (foreign.kind, foreign.origin) == ("unknown", "k.o: section .nv_fatbin")
+    assert (carrier.kind, carrier.origin) == ("host-elf", "k.o")  # what is left to look at
     (image,) = images_of(host(Part(".hip_fatbin", bytes(64))), "k.o")
     assert (image.kind, image.origin) == ("host-elf", "k.o")
 

@@ -99,7 +99,28 @@ def test_containers_are_taken_apart(run: Any, tmp_path: Path) -> None:
     assert [line for line in shown.splitlines() if line[0] != " "] == [
         "DIR/k.o: section .mt_fatbin, entry musa-mtgpu-mt-musa-mp_22  (mtgpu-elf, mp_22)",
         "DIR/k.o: section .mt_fatbin, entry musa-mtgpu-mt-musa-mp_31  (mtgpu-elf, mp_31)",
+        "DIR/k.o  (host-elf, x86-64)",
     ]
+
+
+def test_notes_of_a_carrier_and_of_an_unknown_container(run: Any, tmp_path: Path) -> None:
+    foreign = Part(".nv_fatbin", b"\x50\xed\x55\xba" + bytes(60))
+    data = ElfWriter(machine=EM_X86_64, notes=note("GNU", 3, b"\x12\x34"), parts=[foreign]).build()
+    assert text_of(run(data), tmp_path).splitlines()[:5] == [
+        "DIR/k.o: section .nv_fatbin  (unknown)",
+        "  no notes",
+        "DIR/k.o  (host-elf, x86-64)",
+        "  GNU type 0x3: NT_GNU_BUILD_ID, 2 bytes, section .note at 0x40",
+        '    "1234"',
+    ]
+
+
+def test_an_unknown_key_of_many_kernels_is_one_warning(run: Any) -> None:
+    names = ("first", "second", "third")
+    kernels = [mtgpu_kernel(name, **({"surprise": 1} if name != "third" else {"other": 2})) for name in names]
+    told = run(mtgpu_elf(mtgpu_document(*kernels))).stderr
+    assert "2 kernels, the first first: unknown keys: .surprise\n" in told
+    assert "kernel third: unknown keys: .other\n" in told
 
 
 @pytest.mark.parametrize("options", [(), ("--hex",)])

@@ -21,6 +21,7 @@ from mccprobe.isa.registers import registers_of
 from mccprobe.isa.summary import summarise
 from mccprobe.report.disasm_record import document, view
 from mccprobe.report.disasm_text import render
+from mccprobe.report.lint_record import render as lint_text
 
 DATA = Path(__file__).parent / "data"
 
@@ -200,3 +201,20 @@ def test_any_text_is_a_listing_or_a_clear_error(text: str) -> None:
     assert lint_images([source], RULES)[0].functions >= 0
     (change,) = diff_images([source], [source])
     assert change.equal
+
+
+def test_sections_of_a_cubin_that_hold_no_code() -> None:
+    data = "        /*0000*/ \t.byte\t0xff, 0x24\n"
+    code = "        /*0000*/       EXIT ;   /* 0x000000000000794d */\n                 /* 0x000fea0003800000 */\n"
+    frame = '\t.target\tsm_80\n\t.section\t.debug_frame,"",@progbits\n.debug_frame:\n'
+    text = '\t.section\t.text.k,"ax",@progbits\n.text.k:\n'
+    listing = parse_listing(frame + data + text + code)
+    assert (listing.unknown, listing.target, listing.instruction_count) == ((), "sm_80", 1)
+    assert [line.text for line in parse_listing(frame + text + code + data).unknown] == [data.rstrip("\n")]
+
+
+def test_lint_does_not_call_clean_what_no_rule_looks_at() -> None:
+    listing = _listing("nvdisasm.txt")
+    source = ImageListing(DeviceImage("sm_80", "listing", b"", "k.lst", ""), listing, "text")
+    results = lint_images([source], RULES)
+    assert lint_text(results).splitlines() == ["k.lst: no rule here looks at nvidia code", "nothing checked"]

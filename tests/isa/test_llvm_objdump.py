@@ -11,6 +11,9 @@ from pathlib import Path
 import pytest
 from elftools.elf.elffile import ELFFile
 
+from mccprobe.binary.read import code_symbols
+from mccprobe.errors import InputError
+from mccprobe.isa.count import count_amdgpu, count_function, count_x86
 from mccprobe.isa.disassemble import Disassemblers, load
 from mccprobe.isa.flow import isa_of
 from mccprobe.isa.listing import parse_listing
@@ -163,15 +166,32 @@ def test_llvm_finds_as_many_loops_as_we_do(tmp_path: Path) -> None:
     assert sorted(found) == sorted(map(int, named))
 
 
-def test_without_llvm_x86_goes_to_capstone(tmp_path: Path) -> None:
+def test_x86_goes_to_capstone_which_cuts_as_llvm_does(tmp_path: Path) -> None:
     made = _build(tmp_path, "x86", "-O2")
-    (by_tool,) = load(made, Disassemblers(stock=(_tool("llvm-objdump-14"),)))
-    (by_capstone,) = load(made, Disassemblers())
-    assert (by_tool.tool.endswith("llvm-objdump-14"), by_capstone.tool) == (True, "capstone")
-    theirs = _bytes(by_tool.listing)
+    text = subprocess.run([_tool("llvm-objdump-14"), "-d", str(made)], check=True, capture_output=True, text=True)
+    (by_capstone,) = load(made, Disassemblers(stock=(_tool("llvm-objdump-14"),)))
+    assert by_capstone.tool == "capstone"
+    theirs = _bytes(parse_listing(text.stdout))
     ours = _bytes(by_capstone.listing)
     assert len(ours) > 60
     assert {address: theirs.get(address) for address in ours} == ours
+    assert count_x86(code_symbols(by_capstone.image)) == {
+        one.name: count_function(one) for one in by_capstone.listing.functions
+    }
+
+
+@pytest.mark.parametrize("tool", TOOLS)
+@pytest.mark.parametrize("kind", ["gfx908", "gfx1030"])
+def test_counts_are_those_of_the_full_listing(tmp_path: Path, tool: str, kind: str) -> None:
+    made = _build(tmp_path, kind, "-O2")
+    (full,) = load(made, Disassemblers(stock=(_tool(tool),)))
+    text = subprocess.run([_tool(tool), "-d", str(made)], check=True, capture_output=True, text=True).stdout
+    counts = count_amdgpu(text, code_symbols(full.image))
+    assert counts == {one.name: count_function(one) for one in full.listing.functions}
+    assert {name: one.instructions for name, one in counts.items()}.keys() == {"dot", "nest", "wide"}
+    for other in (text.replace("elf64-amdgpu", "elf64-x86-64"), text.replace(" // ", " ; "), "x"):
+        with pytest.raises(InputError):
+            count_amdgpu(other, code_symbols(full.image))
 
 
 def test_a_tool_that_fails_is_passed_over(tmp_path: Path, compiler: Callable[..., str]) -> None:

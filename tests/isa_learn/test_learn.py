@@ -16,7 +16,7 @@ from mccprobe.isa.guards import cubes
 from mccprobe.isa.learn import learn
 from mccprobe.isa.operands import Sample, parse_operand, sample_of
 from mccprobe.isa.records import Instruction
-from mccprobe.isa.stream import KNOWN, OUT_OF_STEP, UNKNOWN_WORD, decode_stream
+from mccprobe.isa.stream import KNOWN, OUT_OF_STEP, UNKNOWN_WORD, Decoder, decode_stream
 
 
 @dataclass(frozen=True)
@@ -123,7 +123,7 @@ def test_slots_are_told_apart_by_address() -> None:
     table = learn(samples, target="t", unit=4, word=12, slots=3)
     assert [table.slot_of(address) for address in (0, 4, 8, 12, 28)] == [0, 1, 2, 0, 1]
     code = b"".join(sample.word.to_bytes(4, "little") for sample in samples[:3])
-    names = [one.mnemonic for one in decode_stream(Classifier(table), code, 24)]
+    names = [one.mnemonic for one in decode_stream(table, code, 24)]
     assert names == [f"{sample.mnemonic[:-2]}.{slot}" for slot, sample in enumerate(samples[:3])]
 
 
@@ -133,9 +133,9 @@ def test_the_stream_is_out_of_step_after_an_unknown_word_of_a_mixed_set() -> Non
     table = learn([*short.samples(rng, 20), *long.samples(rng, 20)], target="t", unit=4, word=8)
     known = [short.instruction(1, (n, n + 1)).data for n in range(10)]
     code = b"".join(known[:3]) + b"\xfe\xff\xff\xff" + known[3] + b"\xfd\xff\xff\xff" + b"".join(known[4:])
-    states = [one.state for one in decode_stream(Classifier(table), code, 0)]
+    states = [one.state for one in decode_stream(table, code, 0)]
     assert states == [KNOWN] * 3 + [UNKNOWN_WORD] + [OUT_OF_STEP] * 2 + [KNOWN] * 6
-    assert sum(len(one.data) for one in decode_stream(Classifier(table), code + b"\x01", 0)) == len(code) + 1
+    assert sum(len(one.data) for one in decode_stream(table, code + b"\x01", 0)) == len(code) + 1
 
 
 @given(st.lists(st.integers(0, 2**32 - 1), min_size=1, max_size=40), st.integers(0, 2**32 - 1), st.integers(0, 39))
@@ -173,3 +173,28 @@ def test_cubes_cover_exactly_the_set(values: set[int]) -> None:
 )
 def test_operands(text: str, operand: tuple[str, tuple[int, ...]]) -> None:
     assert parse_operand(text) == operand
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(0, 1 << 30), st.sampled_from([1, 3]), st.booleans())
+def test_with_numpy_the_streams_are_those_without(seed: int, slots: int, mixed: bool) -> None:
+    pytest.importorskip("numpy")
+    rng = random.Random(seed)
+    short, long = Toy(4, 8, ((8, 6), (14, 6)), (1, 2, 3)), Toy(8, 8, ((8, 6), (40, 6)), (129, 130))
+    samples = [
+        sample._replace(slot=slot, mnemonic=f"{sample.mnemonic}.{slot}") if slots > 1 else sample
+        for slot in range(slots)
+        for sample in short.samples(rng, 20)
+    ]
+    mixed = mixed and slots == 1
+    samples += long.samples(rng, 20) if mixed else []
+    table = learn(samples, target="t", unit=4, word=4 * slots if slots > 1 else 8 if mixed else 4, slots=slots)
+    functions = []
+    for _ in range(6):
+        parts = [one.word.to_bytes(one.size, "little") for one in rng.choices(samples, k=rng.randrange(12))]
+        parts += [rng.randbytes(4) for _ in range(rng.randrange(4))]
+        rng.shuffle(parts)
+        functions.append((rng.choice([0, 4, 8, 24, 6]), b"".join(parts) + rng.randbytes(rng.randrange(4))))
+    plain, fast = ([list(stream) for stream in Decoder(table, fast=how).decode(functions)] for how in (False, True))
+    assert fast == plain
+    assert [b"".join(one.data for one in stream) for stream in fast] == [code for _, code in functions]

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import random
 import struct
-import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -36,23 +37,10 @@ def small_object(code: bytes) -> bytes:
 
 
 @pytest.fixture
-def disassembler(tmp_path: Path) -> str:
-    """Names words by their two highest bytes, aborts on KILLER, and knows no word with bit 31."""
-    path = tmp_path / "llvm-objdump-that-dies"
-    path.write_text(f"""#!{sys.executable}
-import os, struct, sys
-data = open(sys.argv[2], "rb").read()
-at, size = struct.unpack_from("<QQ", data, struct.unpack_from("<Q", data, 40)[0] + 64 + 24)
-print("x:\\tfile format elf64-amdgpu\\n\\nDisassembly of section .text:\\n\\n0000000000000000 <k>:")
-for n in range(0, size, 4):
-    word = struct.unpack_from("<I", data, at + n)[0]
-    if word == {KILLER}:
-        os.abort()
-    name = "<unknown>" if word >> 31 else f"v_op{{word >> 16:x}} v{{word & 255}}, v{{word >> 8 & 255}}"
-    print(f"\\t{{name:<50}} // {{n:012X}}: {{word:08X}}")
-""")
-    path.chmod(0o755)
-    return str(path)
+def disassembler(monkeypatch: pytest.MonkeyPatch) -> str:
+    """Names words by their two highest bytes, dies of KILLER, and knows no word with bit 31."""
+    monkeypatch.setenv("FAKE_DIES", f"{KILLER:x}")
+    return str(Path(__file__).resolve().parents[1] / "fakes/objdump_hangs_on_a_word")
 
 
 def known() -> list[Sample]:
@@ -69,7 +57,7 @@ def known() -> list[Sample]:
 def test_probing_survives_a_disassembler_that_dies(disassembler: str) -> None:
     samples = known()
     assert len(samples) == 9
-    result = probe(samples, ProbeSpec(disassembler, small_object(b"\0" * 16), 4, 4, follow=False))
+    result = probe(samples, ProbeSpec(disassembler, small_object(b"\0" * 16), 4, 4, follow=0))
     asked = flips(samples)
     assert result.asked == len(asked) and result.complete
     assert result.killers == [KILLER.to_bytes(4, "little").hex()]
@@ -77,6 +65,48 @@ def test_probing_survives_a_disassembler_that_dies(disassembler: str) -> None:
     assert all(sample.mnemonic == f"v_op{sample.word >> 16:x}" and sample.probe for sample in result.samples)
     table = learn([*samples, *result.samples], target="t", unit=4, word=4)
     assert Classifier(table).answer(0x7E04C0C1).mnemonic == "v_op7e04"
+
+
+@pytest.mark.clean
+def test_probing_survives_a_disassembler_that_hangs(disassembler: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    samples = known()[:3]  # of one key: few words, few halves
+    hanger = samples[0].word ^ 1 << 20
+    monkeypatch.setenv("FAKE_HANGS", f"{hanger:x}")
+    monkeypatch.setattr("mccprobe.isa.probe.MIN_TIMEOUT_S", 0.3)
+    monkeypatch.setattr("mccprobe.isa.probe.FIRST_TIMEOUT_S", 5.0)
+    result = probe(samples, ProbeSpec(disassembler, small_object(b"\0" * 16), 4, 4, samples_of_key=1, follow=0))
+    killers = {KILLER, hanger}
+    assert set(result.killers) == {word.to_bytes(4, "little").hex() for word in killers} and result.complete
+    asked = flips(samples, 1)
+    assert result.asked == len(asked)
+    assert result.decoded == sum(not word >> 31 and word not in killers for word, _, _ in asked)
+
+
+@pytest.mark.clean
+def test_a_disassembler_that_dies_of_everything_ends_with_the_budget(
+    disassembler: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = [word for word, _, _ in flips(known())]
+    monkeypatch.setenv("FAKE_HANGS", ",".join(f"{word:x}" for word in words))
+    monkeypatch.setattr("mccprobe.isa.probe.MIN_TIMEOUT_S", 0.3)
+    monkeypatch.setattr("mccprobe.isa.probe.FIRST_TIMEOUT_S", 2.0)
+    result = probe(known(), ProbeSpec(disassembler, small_object(b"\0" * 16), 4, 4, follow=0, budget_s=1.0))
+    assert not result.complete and result.decoded == 0 and result.asked < len(words)
+
+
+@pytest.mark.clean("*.lst", "*.json", "*.o")
+def test_the_command_says_on_how_many_words_the_disassembler_died(
+    disassembler: str, run_cli: Callable[..., Any]
+) -> None:
+    listing = ["x:\tfile format elf64-amdgpu\n\n0000000000000000 <k>:"]
+    listing += [f"\t{sample.text}    // {0:012X}: {sample.word:08X}" for sample in known()]
+    Path("a.lst").write_text("\n".join(listing) + "\n")
+    Path("a.o").write_bytes(small_object(b"\0" * 16))
+    command = ["isa", "learn", "--from", "a.lst", "-o", "t.json", "--probe", disassembler, "--probe-object", "a.o"]
+    run = run_cli(*command, env={"FAKE_DIES": f"{KILLER:x}"})
+    assert run.code == 0 and "the disassembler died on 1" in run.stdout, run
+    run = run_cli(*command, env={"FAKE_DIES": f"{known()[0].word:x}"})  # of a word that it wrote itself
+    assert run.code == 3 and "known words" in run.stderr, run
 
 
 def test_another_disassembler_is_refused(tmp_path: Path, disassembler: str) -> None:

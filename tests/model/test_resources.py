@@ -8,7 +8,7 @@ import pytest
 
 from mccprobe.binary.records import KernelMetadata
 from mccprobe.model.frames import REGISTER_KINDS, flat_row, kernels_frame
-from mccprobe.model.resources import InstructionMix, KernelResources, Options, plain, resources_of
+from mccprobe.model.resources import InstructionMix, KernelResources, Options, resources_of
 
 
 def kernel(source_format: str = "mtgpu-asm", target: str = "mp_22", **changes: Any) -> KernelMetadata:
@@ -139,12 +139,6 @@ def test_the_metadata_is_believed_first() -> None:
 def test_host_code_has_no_occupancy() -> None:
     (entry,) = of(kernel("host-elf", "x86-64")).occupancy
     assert entry.reason == "code for a host CPU has no occupancy"
-
-
-def test_raw_metadata_becomes_json() -> None:
-    assert plain({1: b"\xff", "a": (1, None, 2.5), "b": {"c": object}}) == {
-        "1": "ff", "a": [1, None, 2.5], "b": {"c": str(object)},
-    }  # fmt: skip
 
 
 # --- frames -----------------------------------------------------------------------------------------

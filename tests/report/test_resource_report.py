@@ -17,6 +17,7 @@ from mccprobe.cli import error_document
 from mccprobe.errors import BadBinary, CompilerNotFound, InputError, SourceDoesNotCompile
 from mccprobe.kernel.spec import shipped_kernel
 from mccprobe.model.resources import Options
+from mccprobe.report.demangled import demangled
 from mccprobe.report.device_source import SourceOptions
 from mccprobe.report.render_resources import render_csv, render_markdown, render_terminal, render_text
 from mccprobe.report.resources_record import ReportRequest, ResourceReport, report_on
@@ -289,3 +290,32 @@ def test_a_host_object_has_its_instructions(tmp_path: Path) -> None:
     assert add["instructions"] == sum(add["instruction_mix"]["pipes"].values())
     assert 2 <= add["instructions"] <= 5, "without the padding behind it"
     assert add["occupancy"][0]["reason"] == "code for a host CPU has no occupancy"
+
+
+# --- names ------------------------------------------------------------------------------------------
+
+
+def test_names_are_demangled_where_a_demangler_is(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    wanted = {FINAL: "gemm_wmma_256(__half const*, __half const*, __half*, int, int)"}
+    many = [FINAL, "plain", *(f"_Z{len(name)}{name}v" for name in (f"kernel{n}" for n in range(5000)))]
+    found = demangled(many)
+    assert found.items() >= wanted.items() and found["_Z10kernel4999v"] == "kernel4999()" and len(found) == 5001
+    for text in ("#!/bin/sh\nexit 1\n", "#!/bin/sh\necho one line\necho too many\n"):
+        tool = tmp_path / "c++filt"
+        tool.write_text(text)
+        tool.chmod(0o755)
+        monkeypatch.setenv("PATH", f"{tmp_path}:/bin")
+        assert demangled([FINAL]) == {}
+    monkeypatch.setenv("PATH", str(tmp_path / "nothing"))
+    assert demangled([FINAL]) == {}
+
+
+def test_a_report_without_instructions_runs_no_disassembler(
+    tmp_path: Path, writer: ModuleType, final_kernel: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    path = tmp_path / "k.o"
+    path.write_bytes(writer.mtgpu_elf(writer.mtgpu_document(final_kernel)))
+    (kernel,) = report_on(ReportRequest([path], count_instructions=False)).kernels
+    assert kernel.mix.count is None and "--no-instructions" in kernel.mix.reason
+    assert kernel.kernel.registers["temp"] == 126 and kernel.title == FINAL

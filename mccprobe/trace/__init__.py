@@ -1,0 +1,1 @@
+"""Kernel launches and modules of a running program, recorded by a library for LD_PRELOAD."""
