@@ -15,15 +15,20 @@ struct mccprobe_measure_buffers {
   unsigned long long *cycles;
 };
 
-// In the benchmark's file. musaErrorNotSupported: a shape that no kernel of the file takes.
-extern "C" musaError_t mccprobe_measure(mccprobe_measure_buffers buffers, int blocks, int threads, int steps);
+struct mccprobe_measure_shape {
+  int blocks, threads, steps;
+};
 
-// In reference.mu. The number of input words from the shape; the input as the benchmark needs it, made of random
-// words in place; the expected output, M * N words of it unless the third function says another number.
-extern "C" size_t mccprobe_measure_inputs(int blocks, int threads, int steps);
-extern "C" void mccprobe_measure_prepare(unsigned *input, int blocks, int threads, int steps);
-extern "C" size_t mccprobe_measure_outputs(int blocks, int threads, int steps);
-extern "C" void mccprobe_measure_expect(const unsigned *input, unsigned *output, int blocks, int threads, int steps);
+// In the benchmark's file. musaErrorNotSupported: a shape that no kernel of the file takes.
+extern "C" musaError_t mccprobe_measure(mccprobe_measure_buffers buffers, mccprobe_measure_shape shape);
+
+// In reference.mu: the case that runs without --case; how many words go in and come out; what of the benchmark's
+// input is not any random word (made of random words, in place); the expected output.
+extern "C" mccprobe_measure_shape mccprobe_measure_default(void);
+extern "C" size_t mccprobe_measure_inputs(mccprobe_measure_shape shape);
+extern "C" size_t mccprobe_measure_outputs(mccprobe_measure_shape shape);
+extern "C" void mccprobe_measure_prepare(unsigned *input, mccprobe_measure_shape shape);
+extern "C" void mccprobe_measure_expect(const unsigned *input, unsigned *output, mccprobe_measure_shape shape);
 
 // Device clock. The emulation has none: its times would be taken for those of a device.
 #if defined(__MCCSIM_KERNEL_ABI) || defined(__AMDGCN__)

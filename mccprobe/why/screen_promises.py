@@ -1,0 +1,165 @@
+"""Promises that stand in the source itself, which no sanitizer checks: what becomes of the bad build without them?
+
+`restrict`, `pure` and `const` functions, `malloc` functions and `__builtin_assume` license what is wrong where they
+do not hold; so do plain locals that change between setjmp and longjmp, and plain variables that a signal handler
+writes. All of them stand in the IR of the front end, before the first pass. There they are taken out (or the accesses
+made volatile), and the rest is compiled as the bad build is: right now means that the promise is to blame, or hides
+the fault; then no pass is accused.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from mccprobe.bisect_run.workspace import Workspace
+from mccprobe.compilation.job import OUTPUT
+from mccprobe.report.why_record import ScreenCheck, ScreenOutcome
+from mccprobe.toolchain.jobs import back_end_argv, front_end_argv
+from mccprobe.why.bundle_sources import needed_files
+
+NAME = "promises in the source"
+TurnsRight = Callable[..., ScreenCheck]
+
+_GROUP = re.compile(r"^attributes #\d+ = \{", re.MULTILINE)
+_SIGNATURE = re.compile(r"^(?:define|declare) |(?:^|[ =])(?:call|invoke|callbr) ")
+# LLVM's LangRef: what says that a function or pointer touches less memory than it could
+_NO_ALIAS = re.compile(r"\bnoalias (?!sret)")
+_EFFECTS = re.compile(r"\b(?:readnone|readonly|writeonly|argmemonly|inaccessiblememonly|willreturn)\b|\bmemory\([^)]*\)")
+_ASSUME = re.compile(r"^\s+(?:tail |notail )?call void @llvm\.assume\(.*$", re.MULTILINE)
+_FUNCTION = re.compile(r"^define [^\n]*\{\n.*?^\}$", re.MULTILINE | re.DOTALL)
+_TWICE = re.compile(r"\b(?:call|invoke) [^\n]*@_*(?:sig)?setjmp\(")
+_HANDLERS = re.compile(r"\b(?:call|invoke) [^\n]*@(?:__sysv_|bsd_)?(?:signal|sigaction|sigset)\(")
+_LOAD = re.compile(r"^(\s+%\S+ = load )(?!atomic|volatile)", re.MULTILINE)
+_STORE = re.compile(r"^(\s+store )(?!atomic|volatile)", re.MULTILINE)
+_GLOBAL_ACCESS = re.compile(r"^(\s+(?:%\S+ = load|store) )(?!atomic|volatile)(?=[^\n]*\* @|[^\n]*ptr @)", re.MULTILINE)
+_ASSEMBLY = re.compile(r"\b(?:call|invoke|callbr) [^\n]*\basm (?:sideeffect |alignstack |inteldialect )*\"[^\"]")
+
+
+@dataclass(frozen=True)
+class Promise:
+    """One kind. word: without a match in the user's own text it is the system's, and stays. told: for people."""
+
+    told: str
+    word: re.Pattern[str]
+    without: Callable[[str], str]
+
+
+def _signatures(pattern: re.Pattern[str]) -> Callable[[str], str]:
+    """Takes the words out of the lines that declare, define or call a function."""
+
+    def change(module: str) -> str:
+        return "".join(
+            pattern.sub("", line) if _SIGNATURE.search(line) else line for line in module.splitlines(keepends=True)
+        )
+
+    return change
+
+
+def _without_effects(module: str) -> str:
+    lines = module.splitlines(keepends=True)
+    return "".join(_EFFECTS.sub("", line) if _GROUP.match(line) or _SIGNATURE.search(line) else line for line in lines)
+
+
+def _volatile_locals(module: str) -> str:
+    """Every access of a function that setjmp returns into is made."""
+
+    def change(found: re.Match[str]) -> str:
+        text = found.group()
+        if not _TWICE.search(text):
+            return text
+        return _STORE.sub(r"\1volatile ", _LOAD.sub(r"\1volatile ", text))
+
+    return _FUNCTION.sub(change, module)
+
+
+def _volatile_globals(module: str) -> str:
+    return _GLOBAL_ACCESS.sub(r"\1volatile ", module) if _HANDLERS.search(module) else module
+
+
+PROMISES = (
+    Promise("restrict", re.compile(r"\brestrict\b|\b__restrict(?:__)?\b"), _signatures(_NO_ALIAS)),
+    Promise("a malloc attribute", re.compile(r"\b(?:__)?malloc(?:__)?\s*\)\s*\)|gnu::malloc"), _signatures(_NO_ALIAS)),
+    Promise(
+        "a pure or const function",
+        re.compile(r"\b(?:__)?pure(?:__)?\b|__attribute(?:__)?\s*\(\([^;{]*?\b(?:__)?const(?:__)?\b|gnu::const"),
+        _without_effects,
+    ),
+    Promise("an assumption", re.compile(r"assume"), lambda module: _ASSUME.sub("", module)),
+    Promise("plain locals around setjmp", re.compile(r"setjmp"), _volatile_locals),
+    Promise("plain variables beside a signal handler", re.compile(r"\bsig(?:nal|action|set)\b"), _volatile_globals),
+)
+
+
+def without_promises(module: str, text: str | None) -> tuple[str, list[str]]:
+    """The module without them, and which there were. text: the user's own; None: the module itself is the source."""
+    found = []
+    for promise in PROMISES:
+        if text is not None and not promise.word.search(text):
+            continue
+        changed = promise.without(module)
+        if changed != module:
+            found.append(promise.told)
+            module = changed
+    return module, found
+
+
+class PromiseCheck:
+    """The one row of this module. turns_right: judges an object against the bad build (screen.ScreenChecks)."""
+
+    def __init__(self, workspace: Workspace, turns_right: TurnsRight, *, from_ir: bool) -> None:
+        self.workspace = workspace
+        self.from_ir = from_ir
+        self._turns_right = turns_right
+
+    def __call__(self) -> ScreenCheck:
+        source = self.workspace.unit.recorded
+        ledger = self.workspace.ledger
+        argv = ["-emit-llvm" if part == "-emit-llvm-bc" else part for part in self._front_end()]
+        job = replace(source.template(), argv=(*source.prefix, *argv), suffix=".ll", label="screen: IR of the front end")
+        outcome = ledger.compile(job)
+        if outcome.object is None:
+            return ScreenCheck(NAME, "program", ScreenOutcome.NOT_RUN, f"the front end gives no IR: {outcome.reason}")
+        module = ledger.run.object_path(outcome.object).read_text("utf-8", "surrogateescape")
+        changed, kinds = without_promises(module, None if self.from_ir else self._own_text())
+        if kinds:
+            plain, other = (self._compile(text) for text in (module, changed))
+            if plain is None or other is None:
+                return ScreenCheck(NAME, "program", ScreenOutcome.NOT_RUN, "the IR as text cannot be compiled")
+            told = ", ".join(kinds)
+            check = self._turns_right(
+                NAME, (), self.workspace.judge, other, same=plain,
+                means=f"{told}: without it the build is right, so it does not hold or the fault hides behind it",
+            )  # fmt: skip
+            if check.outcome is not ScreenOutcome.CLEAN:
+                return check
+            kinds = [f"{told}: not to blame ({check.text})"]
+        if _ASSEMBLY.search(module):
+            told = "inline assembly: that its operands and clobbers are complete is a promise that nothing here checks"
+            return ScreenCheck(NAME, "program", ScreenOutcome.HINT, "\n".join([told, *kinds]))
+        return ScreenCheck(NAME, "program", ScreenOutcome.CLEAN, "; ".join(kinds) or "none that could be broken")
+
+    def _front_end(self) -> Sequence[str]:
+        source = self.workspace.unit.recorded
+        return front_end_argv(source.jobs[source.active], OUTPUT)
+
+    def _own_text(self) -> str:
+        """Arguments, sources and headers of the user's: what is only in system headers is no promise of theirs."""
+        request = self.workspace.request
+        files = needed_files([request.source], request.bad_args, Path.cwd())
+        return "\n".join([*request.bad_args, *(path.read_text("utf-8", "replace") for path in files)])
+
+    def _compile(self, module: str) -> str | None:
+        """The object of IR text, compiled with the bad build's own options."""
+        source, unit = self.workspace.unit.recorded, self.workspace.unit
+        data = module.encode("utf-8", "surrogateescape")
+        name = f"unit/screen-{hashlib.sha256(data).hexdigest()[:16]}.ll"
+        path = self.workspace.ledger.run.root / name
+        if not path.is_file():
+            path.write_bytes(data)
+        argv = back_end_argv(source.jobs[source.active], str(path), OUTPUT, options=unit.options)
+        job = replace(source.template(), argv=(*source.prefix, *argv), label=f"screen: {NAME}")
+        return self.workspace.ledger.compile(job).object
