@@ -125,7 +125,8 @@ def _bisect(state: _State, progress: Progress, *, prove_later: bool) -> BisectRe
     settings = replace(request.settings, width=state.ledger.executor.width)
     with state.phase("search"):
         watch = EdgeWatch(unit, axis, reference, state.table, progress.trial)
-        result = bisect(axis, settings, known=known, on_trial=watch)
+        prefer = workspace.short.last_of_mid_end if workspace.short is not None else None
+        result = bisect(axis, settings, known=known, on_trial=watch, prefer=prefer)
     if not unit.bitcode_holds():
         raise _BitcodeDiffers
     sides = _repeat_sides(unit, axis, result)

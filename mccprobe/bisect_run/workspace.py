@@ -53,8 +53,9 @@ class Workspace:
     def variant(self, flags: Sequence[Sequence[str]], tag: str, *, args: Sequence[str] | None = None) -> Judge:
         """The same build with other flags (driver argv of each; the request's own flags are not in it).
 
-        args: compile options in place of the request's. Its unlimited objects are compiled and stand in `.program.unit.base`; `.run(object)` judges. tag names
-        the variant in programs and journal: one tag, one set of flags. Raises SourceDoesNotCompile.
+        args: compile options in place of the request's. Its unlimited objects are compiled and stand in
+        `.program.unit.base`; `.run(object)` judges. tag names the variant in programs and journal: one tag, one
+        set of flags. Raises SourceDoesNotCompile.
         """
         request = self.request
         options = [value for value in map(mllvm_value, flags) if value]
@@ -82,10 +83,11 @@ def open_workspace(request: BisectRequest, ledger: Ledger, journal: Journal, *, 
     """
     prefix = fixed_addresses_prefix() if request.fixed_addresses else ()
     rest_args = request.reference_args if request.reference_args is not None else request.bad_args
+    # first, for it takes longest: front end and code generator of the other sources in one, and nothing runs before it
+    rest = Rest(request.toolchain, ledger, request.inputs, rest_args, timeout_s=request.compile_timeout_s)
     unit = _bad_unit(request, ledger, prefix)
     with _flags_taken(request):
         unit.begin()
-        rest = Rest(request.toolchain, ledger, request.inputs, rest_args, timeout_s=request.compile_timeout_s)
         other = reference_unit(request, unit)
         linker, other_linker = _linkers(request, unit, other, rest)
         variants = [other] if other is not None and other.recorded is unit.recorded else []

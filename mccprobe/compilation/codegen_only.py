@@ -37,6 +37,11 @@ class CodegenOnly:
         self._advance()
         return bool(self.usable) and limit > self.mid_end > 0
 
+    def last_of_mid_end(self) -> int | None:
+        """`mid_end`, waited for; None where the optimised bitcode cannot be made."""
+        outcome = self._optimised.result()
+        return outcome.log.total if outcome.object is not None else None
+
     def _advance(self) -> None:
         if self.usable is not None or not self._optimised.done():
             return

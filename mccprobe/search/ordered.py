@@ -5,8 +5,8 @@ with skipped commits, so that an island of U limits costs about 2 log2(U) builds
 lies in it: then each of its limits is asked, because the answer names them.
 
 Bound: `narrow` between limits P apart takes at most ceil(log2 P) + U oracle runs, U = limits found
-unresolved. A probe of the exact middle halves the candidates; any other follows a limit newly found
-unresolved.
+unresolved. A probe of the middle halves the candidates; one beside it (towards a preferred limit) is made
+only where both parts still fit the bound; any other follows a limit newly found unresolved.
 """
 
 from __future__ import annotations
@@ -35,9 +35,10 @@ class Bracket:
 class _Candidates:
     """Limits strictly between two limits, without those found unresolved; found by rank."""
 
-    def __init__(self, low: int, high: int, unresolved: Sequence[int]) -> None:
+    def __init__(self, low: int, high: int, unresolved: Sequence[int], prefer: int | None = None) -> None:
         self.low = low
         self.high = high
+        self.prefer = prefer
         self._skipped = unresolved[bisect_right(unresolved, low) : bisect_left(unresolved, high)]
 
     def __len__(self) -> int:
@@ -52,13 +53,22 @@ class _Candidates:
             limit += 1
         return limit
 
+    def _first_rank(self) -> int:
+        """The middle; or nearer to the preferred limit, as far as the parts stay within the bound."""
+        count = len(self)
+        if self.prefer is None or not self.low < self.prefer < self.high:
+            return count // 2
+        most = (1 << (count.bit_length() - 1)) - 1  # candidates that one step less can still search
+        rank = self.prefer - self.low - 1 - bisect_left(self._skipped, self.prefer)
+        return min(max(rank, count - 1 - most), most, count - 1)
+
     def middle(self) -> int:
-        return self.at(len(self) // 2)
+        return self.at(self._first_rank())
 
     def outwards(self) -> Iterator[int]:
-        """The middle, then 1, 2, 4, 8... candidates above and below it."""
+        """The first choice, then 1, 2, 4, 8... candidates above and below it."""
         count = len(self)
-        middle = count // 2
+        middle = self._first_rank()
         yield self.at(middle)
         step = 1
         while step <= max(middle, count - 1 - middle):
@@ -69,14 +79,14 @@ class _Candidates:
             step *= 2
 
 
-def speculate(low: int, high: int, unresolved: Sequence[int], width: int) -> list[int]:
+def speculate(low: int, high: int, unresolved: Sequence[int], width: int, prefer: int | None = None) -> list[int]:
     """Limits worth compiling now: the next probe, then its two possible successors, and so on by
     level until every one of `width` compile slots has work beyond the next probe."""
     wanted: list[int] = []
     ranges = deque([(low, high)])
     while ranges and len(wanted) < max(3, width + 1):
         below, above = ranges.popleft()
-        candidates = _Candidates(below, above, unresolved)
+        candidates = _Candidates(below, above, unresolved, prefer)
         if not len(candidates):
             continue
         middle = candidates.middle()
@@ -94,8 +104,11 @@ def narrow(
     low_verdict: Verdict,
     width: int,
     remaining: Remaining | None = None,
+    prefer: int | None = None,
 ) -> Bracket:
     """Shrink (low, high) until no limit between them has a verdict.
+
+    prefer: a limit to be asked early, as far as the bound allows.
 
     Invariant: `low` has `low_verdict`, `high` the opposite one. So the result is a true pair of
     neighbours in any table, monotone or not; in a monotone one it is the only pair.
@@ -103,10 +116,10 @@ def narrow(
     unresolved = sorted(
         limit for limit in ledger.objects if low < limit < high and ledger.verdict_at(limit) is Verdict.UNRESOLVED
     )
-    while candidates := _Candidates(low, high, unresolved):
+    while candidates := _Candidates(low, high, unresolved, prefer):
         if remaining is not None:
             remaining(low, high, len(candidates).bit_length())
-        ledger.prefetch(speculate(low, high, unresolved, width))
+        ledger.prefetch(speculate(low, high, unresolved, width, prefer))
         for limit in candidates.outwards():
             verdict = ledger.probe(limit, purpose)
             if verdict is Verdict.UNRESOLVED:

@@ -72,23 +72,28 @@ def bisect(
     known: Mapping[str, Verdict] = _NOTHING_KNOWN,
     on_trial: Callable[[Trial], None] | None = None,
     remaining: Remaining | None = None,
+    prefer: Callable[[], int | None] | None = None,
 ) -> SearchResult:
     """Find the pass execution that makes the program wrong.
 
     known: verdicts of objects that were tested before; each counts as one run of that object.
     on_trial: called with each trial as soon as it is known. remaining: called before each step of the
-    binary search with its range and the probes left at most.
+    binary search with its range and the probes left at most. prefer: called once, when both ends are known: a
+    limit to ask early, such as the last one of the mid-end (above it compiles are cheaper).
     Exceptions of the target pass through; everything else that can go wrong is a status.
     """
     ledger = Ledger(target, known=known, max_runs=settings.max_runs, on_trial=on_trial)
-    return _Search(ledger, settings, remaining).result()
+    return _Search(ledger, settings, remaining, prefer).result()
 
 
 class _Search:
     """One search, as far as it got: what is here when it stops is told in the result."""
 
-    def __init__(self, ledger: Ledger, settings: Settings, remaining: Remaining | None) -> None:
+    def __init__(
+        self, ledger: Ledger, settings: Settings, remaining: Remaining | None, prefer: Callable[[], int | None] | None
+    ) -> None:
         self.ledger = ledger
+        self.prefer = prefer
         self.settings = settings
         self.remaining = remaining
         self.ends: Ends | None = None
@@ -137,6 +142,7 @@ class _Search:
             low_verdict=Verdict.GOOD,
             width=self.settings.width,
             remaining=self.remaining,
+            prefer=self.prefer() if self.prefer is not None else None,
         )
 
     def _lowest_good(self) -> int:

@@ -82,10 +82,15 @@ def check_edge(target: TableTarget, result: SearchResult) -> None:
     assert result.confidence >= 0.99
 
 
+preferred = st.none() | st.integers(-1, 60)  # a limit to ask early: it may lie anywhere, and the laws still hold
+
+
 @relaxed
-@given(monotone_tables, any_settings)
-def test_equals_a_linear_scan_where_verdicts_are_monotone(target: TableTarget, wanted: Settings) -> None:
-    result = bisect(target, wanted)
+@given(monotone_tables, any_settings, preferred)
+def test_equals_a_linear_scan_where_verdicts_are_monotone(
+    target: TableTarget, wanted: Settings, prefer: int | None
+) -> None:
+    result = bisect(target, wanted, prefer=lambda: prefer)
     edges = scan(target)
     if not edges:
         assert result.status in {Status.WRONG_AT_ZERO, Status.UNDECIDED}
@@ -106,9 +111,9 @@ def test_equals_a_linear_scan_where_verdicts_are_monotone(target: TableTarget, w
 
 
 @relaxed
-@given(any_tables, any_settings)
-def test_never_a_false_edge(target: TableTarget, wanted: Settings) -> None:
-    result = bisect(target, wanted)
+@given(any_tables, any_settings, preferred)
+def test_never_a_false_edge(target: TableTarget, wanted: Settings, prefer: int | None) -> None:
+    result = bisect(target, wanted, prefer=lambda: prefer)
     last = target.verdict(target.total)
     if result.status is Status.EDGE:
         check_edge(target, result)
@@ -132,18 +137,18 @@ def test_never_a_false_edge(target: TableTarget, wanted: Settings) -> None:
 
 
 @relaxed
-@given(resolved_tables, any_settings)
-def test_run_bound(target: TableTarget, wanted: Settings) -> None:
-    result = bisect(target, wanted)
+@given(resolved_tables, any_settings, preferred)
+def test_run_bound(target: TableTarget, wanted: Settings, prefer: int | None) -> None:
+    result = bisect(target, wanted, prefer=lambda: prefer)
     steps = math.ceil(math.log2(target.total)) if target.total else 0
     assert result.runs <= steps + 2 * wanted.endpoint_repeats + wanted.spot_checks + _confirmations(wanted)
     assert sum(trial.purpose is Purpose.SEARCH for trial in result.log) <= steps
 
 
 @relaxed
-@given(any_tables, any_settings)
-def test_run_bound_with_unresolved_limits(target: TableTarget, wanted: Settings) -> None:
-    result = bisect(target, wanted)
+@given(any_tables, any_settings, preferred)
+def test_run_bound_with_unresolved_limits(target: TableTarget, wanted: Settings, prefer: int | None) -> None:
+    result = bisect(target, wanted, prefer=lambda: prefer)
     steps = math.ceil(math.log2(target.total)) if target.total else 0
     unresolved = {trial.limit for trial in result.log if trial.verdict is UNRESOLVED}
     bound = steps + 2 * wanted.endpoint_repeats + wanted.spot_checks + _confirmations(wanted) + len(unresolved)
@@ -231,3 +236,13 @@ def test_long_programs(total: int, data: st.DataObject) -> None:
     result = bisect(target, Settings())
     assert (result.status, result.good, result.bad) == (Status.EDGE, first_bad - 1, first_bad)
     assert len(target.asked) <= math.ceil(math.log2(total)) + 2 + 8
+
+
+def test_the_preferred_limit_is_asked_early_as_far_as_the_bound_allows() -> None:
+    """1,416 executions, the code generator from 1,249 on: 1,024 and 1,248, then its 168 alone."""
+    verdicts = {str(limit): BAD if limit >= 1352 else GOOD for limit in range(1417)}
+    target = TableTarget(list(verdicts), verdicts)
+    result = bisect(target, Settings(spot_checks=0), prefer=lambda: 1248)
+    searched = [trial.limit for trial in result.log if trial.purpose is Purpose.SEARCH]
+    assert searched[:2] == [1024, 1248]
+    assert len(searched) <= 10 and result.bad == 1352
