@@ -14,6 +14,7 @@ import json
 import re
 import subprocess
 import sys
+import tempfile
 import time
 
 from measure import MCCPROBE, ROOT
@@ -40,6 +41,12 @@ def run(*arguments: str) -> dict[str, object]:
     return {"command": shown, "exit_code": result.returncode, "seconds": seconds, "document": document}
 
 
+def without_places(text: str) -> str:
+    """Paths from the repository's root on; temporary folders as BUILD."""
+    text = text.replace(f"{ROOT}/", "")
+    return re.sub(re.escape(tempfile.gettempdir()) + r"/[^/\"\s]+/(?:build-[^/\"\s]+/)?", "BUILD/", text)
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rounds", type=int, default=20)
@@ -64,7 +71,7 @@ def main() -> int:
         if check["exit_code"] == 0 and not options.no_bench:
             entry["bench"] = run("bench", f"kernels/{folder.name}", "--rounds", str(options.rounds))
         place.parent.mkdir(exist_ok=True)
-        place.write_text(json.dumps(entry, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+        place.write_text(without_places(json.dumps(entry, indent=1, ensure_ascii=False)) + "\n", encoding="utf-8")
         bench = entry.get("bench")
         told = f", bench exit {bench['exit_code']}, {bench['seconds']} s" if isinstance(bench, dict) else ""
         print(f"{kernel.name}: check exit {check['exit_code']}, {check['seconds']} s{told}", flush=True)

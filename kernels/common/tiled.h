@@ -20,6 +20,7 @@ struct Defaults {
   static constexpr int kPadA = 8, kPadB = 8;  // halfs added to a line, against bank conflicts
   static constexpr int kEpiloguePad = 0;      // floats added to a column of the epilogue's tile
   static constexpr bool kSerpentine = false;  // blocks along M first, odd columns backwards (section 14)
+  static constexpr int kUnrollWrites = 32;    // of a lane in the epilogue
 };
 
 template <typename T> struct Layout : T {
@@ -192,7 +193,7 @@ __device__ __forceinline__ void write_result(const Accumulators<L> &acc, void *s
         __syncthreads();
         if (mine) {
           const long to = (p.n0 + p.warp_n + L::kFragment * j + column) * M + p.m0 + p.warp_m + L::kFragment * i + row;
-#pragma unroll
+#pragma unroll L::kUnrollWrites
           for (int r = 0; r < rows; r++)
             write_element(C, to + r, tile[column * L::kStride + row + r]);
         }

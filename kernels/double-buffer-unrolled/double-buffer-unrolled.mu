@@ -14,12 +14,12 @@ __global__ void __launch_bounds__(1024, 1)
     double_buffer::step(s, A, B, M, K, k0, first, second);
     double_buffer::step(s, A, B, M, K, k0 + Layout::kBK, second, first);
   }
+  half *last = first;
   if (k0 < K) {
     double_buffer::step(s, A, B, M, K, k0, first, second);
-    double_buffer::end(s, C, M, second, shared);
-  } else {
-    double_buffer::end(s, C, M, first, shared);
+    last = second;
   }
+  double_buffer::end(s, C, M, last, shared);
 }
 
 extern "C" musaError_t mccprobe_gemm(const half *A, const half *B, half *C, int M, int N, int K) {

@@ -11,7 +11,7 @@
 
 struct Tile : tiled::Defaults {
   static constexpr int kBM = 256, kBN = 256, kBK = 32, kThreads = 1024, kFragment = 32;
-  static constexpr int kWarpsM = 4, kWarpsN = 2, kEpiloguePad = 1;
+  static constexpr int kWarpsM = 4, kWarpsN = 2, kEpiloguePad = 1, kUnrollWrites = 1;
   static constexpr bool kSerpentine = true;
 };
 typedef tiled::Layout<Tile> Layout;

@@ -9,6 +9,7 @@ from pathlib import Path
 from mccprobe.errors import UsageError
 from mccprobe.flags.datafile import nearest, shorten
 from mccprobe.kernel.expression import Expression
+from mccprobe.oracle.verdict import Verdict
 
 MAX_SIZE = 1 << 20  # of M, N, K: beyond any device's memory
 
@@ -89,6 +90,41 @@ class Published:
 
 
 @dataclass(frozen=True)
+class Outcome:
+    """What one toolchain gives. settings: of the emulator; defines: -D parameters; both empty for a plain run.
+
+    wrong_share: least and largest share of wrong elements. told: a part of the reason.
+    """
+
+    toolchain: str
+    verdict: Verdict
+    settings: tuple[tuple[str, str], ...] = ()
+    defines: tuple[tuple[str, str], ...] = ()
+    wrong_share: tuple[float, float] = (0.0, 1.0)
+    told: str = ""
+
+    @property
+    def plain(self) -> bool:
+        return not self.settings and not self.defines
+
+
+@dataclass(frozen=True)
+class Expected:
+    """What a device kernel gives on the hardware that it is for, and why. case: one that launches it."""
+
+    kernel: str
+    case: str
+    verdict: Verdict
+    reason: str
+    on: tuple[Outcome, ...] = ()
+
+    def for_toolchain(self, name: str) -> tuple[Outcome, ...]:
+        """Without an entry for its plain run a toolchain gives what the hardware gives."""
+        own = tuple(entry for entry in self.on if entry.toolchain == name)
+        return own if any(entry.plain for entry in own) else (Outcome(name, self.verdict), *own)
+
+
+@dataclass(frozen=True)
 class KernelSpec:
     """One kernel.toml. All paths are absolute and existed when it was read."""
 
@@ -108,6 +144,7 @@ class KernelSpec:
     dispatch: tuple[Dispatch, ...]
     defines: tuple[Define, ...]
     published: tuple[Published, ...]
+    expected: tuple[Expected, ...] = ()
 
     @property
     def folder(self) -> Path:

@@ -20,18 +20,23 @@ from mccprobe.kernel.records import (
     Case,
     Define,
     Dispatch,
+    Expected,
     KernelSpec,
+    Outcome,
     Published,
     Tolerance,
     parse_shape,
 )
 from mccprobe.kernel.shipped import FILE_NAME, find_shipped_kernels, is_shipped, kernels_folder
+from mccprobe.oracle.verdict import Verdict
 
 __all__ = [
     "Case",
     "Define",
     "Dispatch",
+    "Expected",
     "KernelSpec",
+    "Outcome",
     "Published",
     "Tolerance",
     "find_shipped_kernels",
@@ -75,6 +80,7 @@ def load_kernel(path: Path) -> KernelSpec:
         dispatch=tuple(_dispatch(table, cases) for table in top.tables("dispatch")),
         defines=tuple(_define(table) for table in _named(top, "defines")),
         published=tuple(_published(table) for table in top.tables("published")),
+        expected=tuple(_expected(table, cases) for table in top.tables("expected")),
     )
     top.finish()
     names = {case.name for case in cases}
@@ -201,3 +207,42 @@ def _published(table: Table) -> Published:
     )
     table.finish()
     return found
+
+
+def _expected(table: Table, cases: tuple[Case, ...]) -> Expected:
+    found = Expected(
+        kernel=_checked(table, "kernel", _IDENTIFIER),
+        case=table.choice("case", [case.name for case in cases]),
+        verdict=Verdict(table.choice("verdict", (Verdict.GOOD.value, Verdict.BAD.value))),
+        reason=table.text("reason"),
+        on=tuple(_outcome(entry) for entry in table.tables("on")),
+    )
+    table.finish()
+    return found
+
+
+def _outcome(table: Table) -> Outcome:
+    share = tuple(float(value) for value in table.scalars("wrong_share")) or (0.0, 1.0)
+    if len(share) != 2 or not 0 <= share[0] <= share[1] <= 1:
+        table.fail("wrong_share", "expected the least and the largest share, such as [0.74, 0.76]")
+    found = Outcome(
+        toolchain=table.choice("toolchain", TOOLCHAINS),
+        verdict=Verdict(table.choice("verdict", [verdict.value for verdict in Verdict])),
+        settings=_assignments(table, "settings"),
+        defines=_assignments(table, "defines"),
+        wrong_share=(share[0], share[1]),
+        told=table.text("told", ""),
+    )
+    table.finish()
+    return found
+
+
+def _assignments(table: Table, key: str) -> tuple[tuple[str, str], ...]:
+    """["NAME=VALUE", ...]"""
+    found = []
+    for index, text in enumerate(table.texts(key)):
+        name, equals, value = text.partition("=")
+        if not equals or not _IDENTIFIER.fullmatch(name):
+            table.fail(f"{key}[{index}]", f"{shorten(text)} is not NAME=VALUE")
+        found.append((name, value))
+    return tuple(found)

@@ -1,4 +1,4 @@
-"""Every kernel gives what its expected.toml says: right ones right, wrong ones wrong for the stated reason."""
+"""Every kernel gives what its kernel.toml expects: right ones right, wrong ones wrong for the stated reason."""
 
 from __future__ import annotations
 
@@ -6,14 +6,13 @@ import math
 import shutil
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from mccprobe.gate.build import BuiltKernel, CaseResult, run_case
 from mccprobe.gate.cases import PlannedCase
 from mccprobe.gate.check import case_fault
-from mccprobe.kernel.spec import find_shipped_kernels, load_kernel
+from mccprobe.kernel.spec import Expected, KernelSpec, Outcome, find_shipped_kernels, load_kernel
 from mccprobe.oracle.verdict import Verdict
 
 Built = Callable[..., BuiltKernel]
@@ -25,10 +24,12 @@ def run(built: Built, folder: Path, case: str, *, seed: int = 1, **defines: str)
 
 
 @pytest.mark.toolchain
-def test_verdict_on_the_stand_in(built: Built, monkeypatch: pytest.MonkeyPatch, expected: Any, on: Any) -> None:
-    for variable, value in on.settings.items():
+def test_verdict_on_the_stand_in(
+    built: Built, monkeypatch: pytest.MonkeyPatch, kernel: KernelSpec, expected: Expected, on: Outcome
+) -> None:
+    for variable, value in on.settings:
         monkeypatch.setenv(variable, value)
-    program = built(expected.folder, **on.defines)
+    program = built(kernel.folder, **dict(on.defines))
     case = program.kernel.case(expected.case)
     result = run_case(program, case, seed=5)
     assert result.verdict == on.verdict, result
@@ -39,7 +40,7 @@ def test_verdict_on_the_stand_in(built: Built, monkeypatch: pytest.MonkeyPatch, 
         planned = PlannedCase(case, "declared", dispatch.kernel if dispatch else None, True)
         assert case_fault(program, planned, result) == ""
     if result.verdict is Verdict.BAD:
-        low, high = on.wrong
+        low, high = on.wrong_share
         assert low <= share(result) <= high, result.reason
 
 
@@ -50,16 +51,16 @@ def share(result: CaseResult) -> float:
 
 
 @pytest.mark.parametrize("folder", find_shipped_kernels(), ids=lambda folder: folder.name)
-def test_each_kernel_has_a_verdict(folder: Path, expected_of: Callable[[Path], tuple[Any, ...]]) -> None:
+def test_each_kernel_has_a_verdict(folder: Path) -> None:
     spec = load_kernel(folder)
-    entries = expected_of(folder)
+    entries = spec.expected
     assert [entry.kernel for entry in entries] == [entry.kernel for entry in spec.dispatch]
     known = {define.name: {str(value) for value in define.values} for define in spec.defines}
     for entry in entries:
         dispatch = spec.dispatched(spec.case(entry.case))
         assert dispatch is not None and dispatch.kernel == entry.kernel
         for on in entry.on:
-            assert all(value in known[define] for define, value in on.defines.items())
+            assert all(value in known[define] for define, value in on.defines)
     text = (folder.parent / "README.md").read_text()
     assert f"| `{folder.name}` |" in text, "its line in the table of kernels/README.md"
 
