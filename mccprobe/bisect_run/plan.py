@@ -13,7 +13,7 @@ from mccprobe.bisect_run.options import BisectOptions
 from mccprobe.bisect_run.request import BisectRequest, OracleChoice
 from mccprobe.errors import InputError, SourceDoesNotCompile, ToolchainError, UsageError
 from mccprobe.flags.catalogue import Catalogue, ResolvedFlag, load_catalogue
-from mccprobe.kernel.spec import KernelSpec, is_shipped, load_kernel, shipped_kernel
+from mccprobe.kernel.spec import KernelSpec, find_shipped_kernels, is_shipped, load_kernel, shipped_kernel
 from mccprobe.search.procedure import Settings
 from mccprobe.toolchain.base import Toolchain
 from mccprobe.toolchain.choose import choose
@@ -163,8 +163,13 @@ def _source_and_kernel(options: BisectOptions, arguments: Arguments) -> tuple[Pa
     if path.is_dir():
         kernel = load_kernel(path)
         return kernel.sources[0], kernel
+    if not path.exists() and options.file in {folder.name for folder in find_shipped_kernels()}:
+        kernel = shipped_kernel(options.file)
+        return kernel.sources[0], kernel
     if not path.is_file():
-        raise InputError(f"{path}: no such file", hint="name the source to bisect, or a kernel folder")
+        raise InputError(
+            f"{path}: no such file", hint="name the source to bisect, a kernel folder, or a kernel of mccprobe"
+        )
     if path.name == "kernel.toml":
         kernel = load_kernel(path)
         return kernel.sources[0], kernel

@@ -75,8 +75,13 @@ def test_it_is_found_out_what_it_can() -> None:
 
 
 @pytest.mark.toolchain("clang-14")
-@pytest.mark.parametrize("kernel", find_shipped_kernels(), ids=lambda folder: folder.name)
-def test_every_shipped_kernel_compiles(kernel: Path, toolchain: AmdgcnToolchain, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "kernel",
+    # some that differ: all of them take minutes
+    [folder for folder in find_shipped_kernels() if folder.name in {"gemm", "rebuilt-0", "split-k", "barrier"}],
+    ids=lambda folder: folder.name,
+)
+def test_shipped_kernels_compile(kernel: Path, toolchain: AmdgcnToolchain, tmp_path: Path) -> None:
     spec = load_kernel(kernel)
     for source in spec.sources:
         assert compiled(toolchain, source, tmp_path, *spec.compile_args)
