@@ -28,7 +28,7 @@ EXIT_CODE_MEANINGS: dict[ExitCode, str] = {
     ExitCode.DONE: "done: found, or exposed with its caveat",
     ExitCode.ANSWER_IS_NO: "done, and the answer is no: wrong already at limit 0, no difference, or undecided; "
     "diff: they differ; lint: there are findings; check, cycle, edit: not passed; bench: refused; "
-    "recheck: a report got no answer; reduce: nothing smaller was found",
+    "flags search: nothing better; recheck: a report got no answer; reduce: nothing smaller was found",
     ExitCode.USAGE: "usage: an option, a flag name or a combination that makes no sense",
     ExitCode.TOOLCHAIN: "a compiler or tool is missing or unusable",
     ExitCode.INPUT: "an input cannot be read, decoded or compiled",

@@ -1,6 +1,7 @@
 """Which AMD GPU a code object is for, from e_flags.
 
-Source: llvm/BinaryFormat/ELF.h (LLVM 19), EF_AMDGPU_MACH_AMDGCN_*; a test compares where it is installed.
+Source: llvm/BinaryFormat/ELF.h, EF_AMDGPU_MACH_AMDGCN_* (up to LLVM 19; a test compares where it is installed);
+newer ones: llvm/test/CodeGen/AMDGPU/elf-header-flags-mach.ll of LLVM's main branch.
 """
 
 from __future__ import annotations
@@ -49,16 +50,29 @@ PROCESSORS = {
     0x46: "gfx1101",
     0x47: "gfx1102",
     0x48: "gfx1200",
+    0x49: "gfx1250",
     0x4A: "gfx1151",
     0x4B: "gfx941",
     0x4C: "gfx942",
     0x4E: "gfx1201",
+    0x4F: "gfx950",
+    0x50: "gfx1310",
     0x51: "gfx9-generic",
     0x52: "gfx10-1-generic",
     0x53: "gfx10-3-generic",
     0x54: "gfx11-generic",
     0x55: "gfx1152",
+    0x57: "gfx1154",
+    0x58: "gfx1153",
     0x59: "gfx12-generic",
+    0x5A: "gfx1251",
+    0x5B: "gfx12-5-generic",
+    0x5C: "gfx1172",
+    0x5D: "gfx1170",
+    0x5E: "gfx1171",
+    0x5F: "gfx9-4-generic",
+    0x62: "gfx11-7-generic",
+    0x63: "gfx13-generic",
 }
 
 

@@ -8,7 +8,15 @@ from typing import Any
 from mccprobe.binary.assembly import read_metadata_texts
 from mccprobe.binary.describe import decode_note
 from mccprobe.binary.metadata import few
-from mccprobe.binary.read import dialect_of_note, dialect_of_text, kernels_of, read_images, read_notes
+from mccprobe.binary.read import (
+    SIMULATED,
+    dialect_of_note,
+    dialect_of_text,
+    is_simulated,
+    kernels_of,
+    read_images,
+    read_notes,
+)
 from mccprobe.binary.records import DeviceImage
 from mccprobe.errors import BadMetadata, InputError
 
@@ -39,7 +47,7 @@ def list_notes(file: Path) -> tuple[list[dict[str, Any]], list[str]]:
 def shown_image(image: DeviceImage) -> tuple[dict[str, Any], list[str]]:
     """What is shown of one image, and its warnings: schema drift and damaged metadata, one line each."""
     listed: list[dict[str, Any]] = []
-    warnings: list[str] = []
+    warnings = [f"{image.origin}: {SIMULATED}"] if is_simulated(image) else []
     documents: list[tuple[Any, Any]] = []
     for note in read_notes(image):
         decoded, problem = None, None

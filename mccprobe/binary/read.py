@@ -29,6 +29,7 @@ MAX_SCAN_FACTOR = 4  # bytes of sections over bytes of the file
 # .mt_fatbin: fatbinary_section.h of the MUSA SDK; .hip_fatbin, .nv_fatbin: clang's CGCUDANV.cpp
 BUNDLE_SECTION = bundle.MAGIC.decode()  # and the id behind it
 FATBIN_SECTIONS = frozenset((".mt_fatbin", ".hip_fatbin", ".nv_fatbin", "__nv_fatbin", ".nvFatBin"))
+SIMULATED = "SIMULATED x86-64 code, not MP22"  # before everything that is said of a stand-in's device image
 MAX_FAILURES = 16  # of what only looks like a bundle among other bytes, before no more is tried
 
 
@@ -225,6 +226,11 @@ def mtgpu_target(data: bytes) -> str:
     except BadBinary:  # told when it is read for itself
         return ""
     return ""
+
+
+def is_simulated(image: DeviceImage) -> bool:
+    """True for host code under a vendor's bundle id: a stand-in's device image."""
+    return image.kind == "host-elf" and bundle.target_of(image.entry_id).startswith("mp_")
 
 
 def read_kernels(image: DeviceImage) -> tuple[list[KernelMetadata], list[str]]:

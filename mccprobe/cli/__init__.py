@@ -38,12 +38,15 @@ COMMANDS = {
     "journal": ("mccprobe.cli.journal_cmd", "journal", "the record of every trial, bench and search across runs"),
     "lint": ("mccprobe.cli.lint_cmd", "lint", "suspicious things in an instruction stream and its metadata"),
     "notes": ("mccprobe.cli.notes_cmd", "notes", "decode every note and metadata document of an object"),
+    "overlay": ("mccprobe.cli.overlay_cmd", "overlay", "try a changed SDK header without touching the SDK"),
+    "plan": ("mccprobe.cli.plan_cmd", "plan", "the arithmetic of a GEMM tile: budgets, conflicts, loads, bounds"),
     "recheck": ("mccprobe.cli.recheck_cmd", "recheck", "try old bug reports on another compiler"),
     "reduce": ("mccprobe.cli.reduce_cmd", "reduce", "make the source of a finding small, with the same culprit"),
     "report": (
         "mccprobe.cli.report_cmd", "report", "registers, shared memory, spills and occupancy of each kernel"
     ),
     "toolchains": ("mccprobe.cli.toolchains_cmd", "toolchains", "list compilers: what was found, what each can do"),
+    "trace": ("mccprobe.cli.trace_cmd", "trace", "record the kernel launches and modules of a running program"),
     "why": ("mccprobe.cli.why_cmd", "why", "from wrong numbers to a report: flags, pass, instruction, ways around"),
     "wrapper": ("mccprobe.cli.wrapper_cmd", "wrapper", "put a flag set in front of every mcc call of a build"),
 }

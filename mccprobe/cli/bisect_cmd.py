@@ -42,11 +42,11 @@ Examples:
 @click.pass_context
 def bisect(
     ctx: click.Context, /, recipe: Path | None, resume: Path | None, as_json: bool, out: Path | None, jobs: int | None,
-    no_fixed_addresses: bool, **values: Any,
+    scheduler: str, no_fixed_addresses: bool, **values: Any,
 ) -> int:  # fmt: skip
     console: Console = ctx.obj
     options = _options(ctx, values, recipe, resume, fixed_addresses=not no_fixed_addresses)
-    return _run(console, options, resume=resume, out=out, jobs=jobs, as_json=as_json)
+    return _run(console, options, resume=resume, out=out, jobs=jobs, scheduler=scheduler, as_json=as_json)
 
 
 def _options(
@@ -67,8 +67,9 @@ def _options(
 
 
 def _run(
-    console: Console, options: BisectOptions, *, resume: Path | None, out: Path | None, jobs: int | None, as_json: bool
-) -> int:
+    console: Console, options: BisectOptions, *, resume: Path | None, out: Path | None, jobs: int | None,
+    scheduler: str, as_json: bool,
+) -> int:  # fmt: skip
     from mccprobe.bisect_run.plan import make_plan
     from mccprobe.bisect_run.run import Progress, run_bisection
     from mccprobe.cli.trial_lines import TrialLines
@@ -87,7 +88,8 @@ def _run(
         check_unchanged(resume, described)
     root = choose_root(resume, out, request.source.stem)
     lines = TrialLines(console, simulated=request.toolchain.simulated)
-    with run_session(jobs, f"mccprobe bisect --resume {shlex.quote(str(root))}") as session:
+    again = f"mccprobe bisect --resume {shlex.quote(str(root))}"
+    with run_session(jobs, again, scheduler=scheduler, tell=console.message) as session:
         run, journal = session.open(root)
         if resume is None:
             asked = {"schema_version": 1, "options": options.to_dict(), "request": described}

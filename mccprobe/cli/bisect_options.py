@@ -34,6 +34,7 @@ _OPTIONS = (
     click.option("--max-runs", type=click.IntRange(1), help="budget of oracle runs"),
     click.option("--profile", is_flag=True, help="test every distinct object and list every edge"),
     click.option("--jobs", type=click.IntRange(1), help="compiles at once (default: CPUs)"),
+    click.option("--scheduler", default="", metavar="tcp://HOST:PORT", help="compile on this Dask cluster"),
     click.option(
         "--timeout", type=click.FloatRange(0.1), default=60.0, show_default=True, metavar="S", help="of one run"
     ),

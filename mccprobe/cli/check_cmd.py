@@ -20,6 +20,8 @@ from mccprobe.cli.kernel_options import (
     require_built,
 )
 from mccprobe.console import Console, visible
+from mccprobe.errors import UsageError
+from mccprobe.oracle.verdict import Verdict
 
 HELP = """Check a kernel: every case right, every kernel that it can launch launched by a right case.
 
@@ -32,6 +34,10 @@ Examples:
   mccprobe check
   mccprobe check gemm --toolchain sim --flag internal-regs-ra
   mccprobe check my/kernel --toolchain mcc --cases full --set gemm-s4000
+  mccprobe check mega-tile-32 --lab
+
+With --lab the kernel runs in the emulator (sim) with every access watched: WMMA addresses that differ within a
+warp, barriers, races and bounds in shared memory, bank conflicts; each with its line. Exit 1: anything found.
 """
 
 
@@ -39,10 +45,19 @@ Examples:
 @click.argument("kernel", default=DEFAULT_KERNEL)
 @kernel_options
 @click.option("--stop-at-bad", is_flag=True, help="end with the first wrong case")
-@click.option("--json", "as_json", is_flag=True, help="one JSON document (reports/check.schema.json)")
+@click.option("--lab", is_flag=True, help="watch every access in the emulator (sim)")
+@click.option("--warp", type=click.Choice(["128", "32"]), help="with --lab: lanes of a warp (default: 128, as MP22)")
+@click.option("--json", "as_json", is_flag=True, help="one JSON document (reports/check.schema.json, lab.schema.json)")
 @click.option("-o", "--out", type=click.Path(path_type=Path), metavar="DIR", help="keep the built program here")
 @click.pass_obj
-def check(console: Console, /, kernel: str, as_json: bool, out: Path | None, stop_at_bad: bool, **values: Any) -> int:
+def check(
+    console: Console, /, kernel: str, as_json: bool, out: Path | None, stop_at_bad: bool, lab: bool, warp: str | None,
+    **values: Any,
+) -> int:  # fmt: skip
+    if lab:
+        return _lab(console, kernel, values, warp=int(warp or 128), as_json=as_json, out=out)
+    if warp is not None:
+        raise UsageError("--warp goes with --lab", hint="mccprobe check KERNEL --lab --warp 32")
     from mccprobe.gate.check import check_kernel
     from mccprobe.gate.render_text import render_gate
     from mccprobe.gate.score import grader_score
@@ -68,3 +83,34 @@ def check(console: Console, /, kernel: str, as_json: bool, out: Path | None, sto
     else:
         console.result(visible(render_gate(report, score)))
     return 0 if report.passed else 1
+
+
+def _lab(console: Console, kernel: str, values: dict[str, Any], *, warp: int, as_json: bool, out: Path | None) -> int:
+    from mccprobe.lab.render_text import render_lab
+    from mccprobe.lab.session import WatchedCase, lab_kernel
+
+    if values["toolchain"] == "auto":  # the laboratory is the emulator: asking for it is asking for sim
+        values = {**values, "toolchain": "sim"}
+    choice = choose_kernel(console, kernel, values)
+
+    def tell(case: WatchedCase) -> None:
+        found = len(case.observation.findings)
+        console.progress(f"{case.planned.case.name}: {found} findings, {case.models[0].reason}  [sim]")
+
+    with build_folder(out, "lab") as folder:
+        report = lab_kernel(
+            choice.kernel, choice.toolchain, folder=folder, warp=warp, flags=choice.flags, defines=choice.defines,
+            arch=values["arch"], seed=values["seeds"][0], timeout_s=values["timeout"],
+            compile_timeout_s=values["compile_timeout"], tell=tell,
+        )  # fmt: skip
+    record(
+        values, "check", choice, text=f"lab of {choice.kernel.name}, warps of {warp}", verdict=report.verdict,
+        run_directory=out,
+    )  # fmt: skip
+    good = report.verdict is Verdict.GOOD
+    if as_json:
+        status = "clean" if good else "findings" if report.merged.findings else "unclear"
+        console.document({"schema_version": 1, "tool_version": __version__, "status": status, **report.to_dict()})
+    else:
+        console.result(visible(render_lab(report)))
+    return 0 if good else 1

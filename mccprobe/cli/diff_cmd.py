@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from mccprobe.cli.listing_options import disassemblers
-from mccprobe.console import Console, visible
+from mccprobe.console import Console
 
 SHOWN = 20  # differing instructions of a function: a screen
 
@@ -55,5 +55,5 @@ def diff(
         console.document(document(changes, str(a), str(b)))
     else:
         shown = limit or max((len(item.entries) for one in changes for item in one.functions), default=0)
-        console.result(visible(render(changes, str(a), str(b), limit=shown)))
+        console.result(render(changes, str(a), str(b), limit=shown))
     return 0 if all(one.equal for one in changes) else 1

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from mccprobe.cli.listing_options import disassemblers
-from mccprobe.console import Console, visible
+from mccprobe.console import Console
 from mccprobe.errors import UsageError
 
 DEPTH_OF_INSTRUCTIONS = 6  # of the document: images, image, functions, function, stream
@@ -66,5 +66,5 @@ def disasm(
     if as_json:
         print_json(console, document(views, with_words=words), DEPTH_OF_INSTRUCTIONS)
     else:
-        console.result(visible(render(views, words=words, loops=loops)))
+        console.result(render(views, words=words, loops=loops))
     return 0

@@ -68,7 +68,7 @@ def test(console: Console, /, kernel: str, as_json: bool, **values: Any) -> int:
     from mccprobe.cycle import edit as library
 
     choice = choose_kernel(console, kernel, values)
-    outcome = library.test(choice.kernel, _gate(console, choice, values))
+    outcome = library.test(choice.kernel, _gate(console, choice, values), _asked(choice, values))
     return _show(console, outcome, choice, values, as_json=as_json)
 
 
@@ -82,7 +82,7 @@ def keep(console: Console, /, kernel: str, as_json: bool, **values: Any) -> int:
     from mccprobe.cycle import edit as library
 
     choice = choose_kernel(console, kernel, values)
-    outcome = library.keep(choice.kernel, _gate(console, choice, values))
+    outcome = library.keep(choice.kernel, _gate(console, choice, values), _asked(choice, values))
     return _show(console, outcome, choice, values, as_json=as_json)
 
 
@@ -109,6 +109,15 @@ def _gate(console: Console, choice: KernelChoice, values: dict[str, Any]) -> Cal
             )  # fmt: skip
 
     return gate
+
+
+def _asked(choice: KernelChoice, values: dict[str, Any]) -> dict[str, Any]:
+    """What decides the gate's answer beside the files: a test with other flags or another compiler is none."""
+    return {
+        "toolchain": choice.toolchain.name, "compiler": choice.toolchain.identify().fingerprint,
+        "flags": [list(flag) for flag in choice.flags], "defines": dict(choice.defines), "arch": values["arch"],
+        "cases": values["cases"], "seeds": list(values["seeds"]),
+    }  # fmt: skip
 
 
 def _show(

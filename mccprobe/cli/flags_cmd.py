@@ -21,7 +21,9 @@ WITH_NAMES = {"help_option_names": ["--help"], "ignore_unknown_options": True}
 TOOLCHAINS = ("mcc", "sim", "clang")
 SIMULATED = "[SIMULATED: the stand-in's answers say nothing about mcc]"
 # subcommands in modules of their own, imported when they are called: name -> module, attribute, one line
-LATER: dict[str, tuple[str, str, str]] = {}
+LATER: dict[str, tuple[str, str, str]] = {
+    "search": ("mccprobe.cli.flags_search_cmd", "search", "search for faster flags that stay right")
+}
 
 
 class NamesCommand(click.Command):

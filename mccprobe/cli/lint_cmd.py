@@ -7,15 +7,16 @@ from pathlib import Path
 import click
 
 from mccprobe.cli.listing_options import disassemblers
-from mccprobe.console import Console, visible
+from mccprobe.console import Console
 
 
 @click.command("lint", context_settings={"help_option_names": ["-h", "--help"]})
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option("--target", default="", metavar="ARCH", help="this architecture only (mp_22), where a file has several")
 @click.option(
-    "--spill-threshold", type=click.IntRange(min=0), default=16, show_default=True, metavar="BYTES",
-    help="private bytes of a thread that are no spill yet",
+    "--spill-threshold-bytes", "--spill-threshold", "spill_threshold", type=click.IntRange(min=0), default=16,
+    show_default=True, metavar="N",
+    help="private memory up to this is no spill",
 )  # fmt: skip
 @click.option("--mcc", metavar="PATH", help="the mcc whose llvm-objdump is used")
 @click.option("--musa-path", metavar="DIR", help="the MUSA toolkit to use")
@@ -48,5 +49,5 @@ def lint(
     if as_json:
         console.document(document(results, RULES))
     else:
-        console.result(visible(render(results)))
+        console.result(render(results))
     return 1 if any(one.findings for one in results) else 0

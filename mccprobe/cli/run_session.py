@@ -7,7 +7,7 @@ import json
 import shlex
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,11 +20,16 @@ DEFAULT_OUT = "mccprobe-out"
 
 
 @contextlib.contextmanager
-def run_session(jobs: int | None, again: str) -> Iterator[Session]:
-    """A Session that is closed in any case. again: the command that goes on after an interrupt."""
+def run_session(
+    jobs: int | None, again: str, *, scheduler: str = "", tell: Callable[[str], None] = lambda text: None
+) -> Iterator[Session]:
+    """A Session that is closed in any case. again: the command that goes on after an interrupt.
+
+    scheduler: address of a Dask cluster, "" for this machine. tell: what is to be known of its workers.
+    """
     from mccprobe.compilation.session import Session
 
-    session = Session(jobs)
+    session = Session(jobs, scheduler, tell)
     try:
         yield session
     except (KeyboardInterrupt, Interrupted) as error:

@@ -48,7 +48,7 @@ Examples:
 @click.pass_context
 def why(
     ctx: click.Context, /, recipe: Path | None, resume: Path | None, as_json: bool, out: Path | None, jobs: int | None,
-    no_fixed_addresses: bool, **values: Any,
+    scheduler: str, no_fixed_addresses: bool, **values: Any,
 ) -> int:  # fmt: skip
     console: Console = ctx.obj
     given = given_options(ctx, values, fixed_addresses=not no_fixed_addresses)
@@ -67,12 +67,13 @@ def why(
         options = dataclasses.replace(WhyOptions(dataclasses.replace(base, **given)), **own)
     # the time is this command's: what an earlier one had is used up
     options = dataclasses.replace(options, budget_s=budget_s)
-    return _run(console, options, resume=resume, out=out, jobs=jobs, as_json=as_json)
+    return _run(console, options, resume=resume, out=out, jobs=jobs, scheduler=scheduler, as_json=as_json)
 
 
 def _run(
-    console: Console, options: WhyOptions, *, resume: Path | None, out: Path | None, jobs: int | None, as_json: bool
-) -> int:
+    console: Console, options: WhyOptions, *, resume: Path | None, out: Path | None, jobs: int | None,
+    scheduler: str, as_json: bool,
+) -> int:  # fmt: skip
     from mccprobe.bisect_run.run import Progress
     from mccprobe.cli.trial_lines import TrialLines
     from mccprobe.compilation.store import disk_errors, write_text
@@ -95,7 +96,8 @@ def _run(
     def tell(text: str) -> None:
         lines.stage(lines.mark + text)
 
-    with run_session(jobs, f"mccprobe why --resume {shlex.quote(str(root))}") as session:
+    again = f"mccprobe why --resume {shlex.quote(str(root))}"
+    with run_session(jobs, again, scheduler=scheduler, tell=console.message) as session:
         with disk_errors(root):
             root.mkdir(parents=True, exist_ok=True)
         if resume is None:

@@ -12,6 +12,7 @@ be resumed.
 from __future__ import annotations
 
 import hashlib
+import logging
 import tempfile
 import threading
 import time
@@ -76,6 +77,7 @@ class DaskExecutor(LocalExecutor):
             raise UsageError(
                 "--scheduler needs the package distributed", hint="pip install 'mccprobe[cluster]'"
             ) from error
+        logging.getLogger("distributed").setLevel(logging.CRITICAL)  # what matters is told or raised here
         self._killed: type[Exception] = distributed.KilledWorker
         self.scheduler, self._tell = scheduler, tell
         try:

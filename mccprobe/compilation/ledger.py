@@ -61,7 +61,8 @@ class Ledger:
             return None
         self.journal.replayed += 1
         log = LogSummary.from_dict(entry["log"])
-        return CompileOutcome(digest, entry["reason"], float(entry["seconds"]), log, entry["diagnostics"], replayed=True)
+        told = entry["diagnostics"]
+        return CompileOutcome(digest, entry["reason"], float(entry["seconds"]), log, told, replayed=True)
 
     def _compile(self, job: CompileJob) -> CompileOutcome:
         outcome = self.executor.compile(job)  # Interrupted when we are being stopped: no answer, no journal line

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 from mccprobe import process
-from mccprobe.compilation.executor import LocalExecutor
+from mccprobe.compilation.executor import Executor, LocalExecutor
 from mccprobe.compilation.journal import Journal
 from mccprobe.compilation.store import RunDirectory
 
@@ -13,8 +14,11 @@ from mccprobe.compilation.store import RunDirectory
 class Session:
     """Opens run directories and closes all of them once the last compile has ended."""
 
-    def __init__(self, jobs: int | None = None) -> None:
-        self.executor = LocalExecutor(jobs)
+    def __init__(
+        self, jobs: int | None = None, scheduler: str = "", tell: Callable[[str], None] = lambda text: None
+    ) -> None:
+        """scheduler: of a Dask cluster that compiles, "" for this machine. Raises ToolchainError, UsageError."""
+        self.executor: Executor = LocalExecutor(jobs) if not scheduler else _cluster(scheduler, jobs, tell)
         self._opened: dict[Path, tuple[RunDirectory, Journal]] = {}
 
     def open(self, root: Path) -> tuple[RunDirectory, Journal]:
@@ -38,3 +42,9 @@ class Session:
             journal.close()
         self._opened.clear()
         process.allow_starts()
+
+
+def _cluster(scheduler: str, jobs: int | None, tell: Callable[[str], None]) -> Executor:
+    from mccprobe.compilation.dask_executor import DaskExecutor
+
+    return DaskExecutor(scheduler, jobs, tell=tell)

@@ -7,7 +7,7 @@ last good version, but only the very files that passed; revert puts the last goo
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -76,14 +76,17 @@ def begin(kernel: KernelSpec, gate: Gate, *, unchecked: bool = False) -> EditOut
         return EditOutcome("begin", True, text, kernel, version.digest, version.digest, report)
 
 
-def test(kernel: KernelSpec, gate: Gate) -> EditOutcome:
-    """Run the gate on what is there now and remember the answer for these very files. Raises EditState."""
+def test(kernel: KernelSpec, gate: Gate, asked: Mapping[str, Any] | None = None) -> EditOutcome:
+    """Run the gate on what is there now and remember the answer for these very files. Raises EditState.
+
+    asked: what steers the gate (compiler, flags, cases ...), as JSON has it.
+    """
     store = EditStore(kernel)
     with store.locked():
         state = _require_open(store)
         version, report, same = _gated(kernel, gate)
         if same:
-            store.write_state("open.json", {**state, "test": _good_state(version, report)})
+            store.write_state("open.json", {**state, "test": {**_good_state(version, report), "asked": asked}})
         passed = report.passed and same
         text = "passed; mccprobe edit keep keeps it" if passed else f"not passed: {_why_not(report, kernel)}"
         return EditOutcome(
@@ -91,10 +94,11 @@ def test(kernel: KernelSpec, gate: Gate) -> EditOutcome:
         )  # fmt: skip
 
 
-def keep(kernel: KernelSpec, gate: Gate) -> EditOutcome:
+def keep(kernel: KernelSpec, gate: Gate, asked: Mapping[str, Any] | None = None) -> EditOutcome:
     """What is there becomes the last good version and the edit is closed, if the gate passes it.
 
-    A test that passed with these very files counts; otherwise the gate is run. Raises EditState.
+    A test that passed with these very files, and was asked the same, counts; otherwise the gate is run. Raises
+    EditState.
     """
     store = EditStore(kernel)
     with store.locked():
@@ -102,7 +106,8 @@ def keep(kernel: KernelSpec, gate: Gate) -> EditOutcome:
         version = read_version(kernel)
         tested = state.get("test") or {}
         report: GateReport | None = None
-        if tested.get("digest") != version.digest or tested.get("verdict") != Verdict.GOOD.value:
+        passed = tested.get("verdict") == Verdict.GOOD.value and tested.get("asked") == asked
+        if tested.get("digest") != version.digest or not passed:
             version, report, same = _gated(kernel, gate)
             if not report.passed or not same:
                 text = f"not kept, the edit stays open: {_why_not(report, kernel)}"

@@ -27,6 +27,7 @@ def ablate(evaluator: Evaluator, point: Point) -> tuple[Point, tuple[Part, ...]]
     """Drop what is useless, the least useful first, until every flag that is left is shown to help.
 
     One at a time: two flags may do the same, and then one of them is needed.
+    Where there is noise each share is measured anew, not taken from the search that chose this point.
     Returns what is left and all parts, the dropped ones first, in the order in which they went.
     """
     space = evaluator.space
@@ -42,7 +43,7 @@ def ablate(evaluator: Evaluator, point: Point) -> tuple[Point, tuple[Part, ...]]
             if not trial.counts:
                 parts.append((at, Part(text, None, needed=_needed(trial))))
             else:
-                parts.append((at, Part(text, evaluator.compare(point, without[at]))))
+                parts.append((at, Part(text, evaluator.compare(point, without[at], again=True))))
         useless = [
             (part.share.ratio if part.share.ratio is not None else 1.0, at, part)
             for at, part in parts if part.share is not None and not part.share.better

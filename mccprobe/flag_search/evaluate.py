@@ -190,16 +190,20 @@ class Evaluator:
 
     # -- one against another -----------------------------------------------------------------------
 
-    def compare(self, point: Point, against: Point) -> Share:
-        """Of two that count: by their values, or measured in turn; in the journal either way."""
-        pair = point, against
+    def compare(self, point: Point, against: Point, *, again: bool = False) -> Share:
+        """Of two that count: by their values, or measured in turn; in the journal either way.
+
+        again: measured anew, once. What was chosen from many by its measurement was partly lucky in it: of 30 flags
+        without effect one is shown to help in nearly every second search, and only a new measurement tells.
+        """
+        pair = point, against, again
         if pair not in self.shares:
             first, second = self.trials[point], self.trials[against]
             if self.meter.exact or first.object == second.object:
                 share = exact_share(first.value, second.value) if self.meter.exact else Share(1.0, None, exact=True)
             else:
                 share = self.meter.compare(self.made(point), self.made(against))
-            self.journal.append(share_line(self.space, point, against, share))
+            self.journal.append(share_line(self.space, point, against, share, again=again))
             self.shares[pair] = share
         return self.shares[pair]
 

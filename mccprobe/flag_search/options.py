@@ -117,7 +117,7 @@ def _subject(options: SearchOptions, cache: Path) -> tuple[Subject, KernelSpec |
         kernel, options.toolchain, mcc=options.mcc, musa_path=options.musa_path, cache=cache, compiler=options.compiler
     )
     settings = GateSettings(options.cases, options.seeds, options.timeout, options.compile_timeout, options.arch)
-    subject = GatedKernel(kernel, choice.toolchain, settings, options.file, _options_of(options))
+    subject = GatedKernel(kernel, choice.toolchain, settings, _options_of(options))
     return subject, kernel, (choice.told,) if choice.told else (), kernel.folder
 
 

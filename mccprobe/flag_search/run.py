@@ -26,6 +26,7 @@ from mccprobe.gate.build import BuildFailure
 from mccprobe.oracle.verdict import Verdict
 
 STRATEGIES = ("article", "exhaustive", "tpe")
+LAST_RUNS = 10  # of a winner that is an ordinary program: one wrong in every second run passes 1 of 1024
 
 
 @dataclass(frozen=True)
@@ -112,20 +113,16 @@ def run_search(
                 best, parts = ablate(evaluator, best)
             except BudgetSpent as error:
                 stopped = stopped or error.message
-        found = _best(evaluator, best, parts, hooks) if best != space.baseline else None
+        found, doubt = _best(evaluator, best, parts, hooks) if best != space.baseline else (None, "")
     finally:
         evaluator.close()
-    notes = []
-    if found is not None and not found.confirmed:
-        notes.append("the best was built once more, and the gate did not pass it: no winner")
-        found = None
     trials = tuple(sorted(evaluator.trials.values(), key=lambda trial: trial.ordinal))
     return SearchReport(
         subject.name, subject.toolchain.name, subject.toolchain.simulated, subject.heading, request.strategy, space,
         Objective(meter.objective, meter.unit, meter.label, meter.exact), base,
         found if found is not None and not subject.compile_only else None,
         found if found is not None and subject.compile_only else None,
-        tuple(_findings(evaluator)), refused, trials, evaluator.counters, stopped, tuple(notes), str(run.root),
+        tuple(_findings(evaluator)), refused, trials, evaluator.counters, stopped, (doubt,) if doubt else (), str(run.root),
     )  # fmt: skip
 
 
@@ -167,21 +164,42 @@ def _strategy(request: SearchRequest, evaluator: Evaluator, run: RunDirectory) -
     return tpe(evaluator, storage, trials=request.limits.max_trials - 1, seed=request.seed)
 
 
-def _best(evaluator: Evaluator, point: Point, parts: tuple[Part, ...], hooks: Hooks) -> Best:
-    """With its share, built and judged once more: what was taken from an equal object is seen here for itself."""
+def _best(
+    evaluator: Evaluator, point: Point, parts: tuple[Part, ...], hooks: Hooks
+) -> tuple[Best | None, str]:  # fmt: skip
+    """The winner with its share, or None and why it is none.
+
+    Measured anew, built and judged once more: what was taken from an equal object is seen here for itself.
+    """
     hooks.stage("the best once more")
     trial, space = evaluator.trials[point], evaluator.space
-    share = evaluator.compare(point, space.baseline)
-    confirmed = True
+    share = evaluator.compare(point, space.baseline, again=True)
+    texts = space.texts(point)
+    if not share.better:
+        return None, f"{' '.join(texts)}: measured once more, it is not shown to be better: no winner"
     if not evaluator.subject.compile_only:
-        made = evaluator.subject.build(space.flags(point), space.defines(point), evaluator.folder)
-        if isinstance(made, BuildFailure):
-            confirmed = False
-        else:
-            outcome = evaluator.subject.judge(made)
-            confirmed = outcome.verdict is Verdict.GOOD and made.object == trial.object
-            made.remove()
-    return Best(trial, space.texts(point), share, parts, confirmed)
+        doubt = _once_more(evaluator, point)
+        if doubt:
+            return None, f"{' '.join(texts)}: built once more, {doubt}: no winner"
+    return Best(trial, texts, share, parts, confirmed=not evaluator.subject.compile_only), ""
+
+
+def _once_more(evaluator: Evaluator, point: Point) -> str:
+    """Why a new build of this point is not right, "" if it is."""
+    subject, space = evaluator.subject, evaluator.space
+    made = subject.build(space.flags(point), space.defines(point), evaluator.folder)
+    if isinstance(made, BuildFailure):
+        return f"it does not build ({made.reason})"
+    try:
+        if made.object != evaluator.trials[point].object:
+            return "it gives another object"
+        for _ in range(LAST_RUNS if isinstance(subject, OrdinaryProgram) else 1):  # a gate has many cases and seeds
+            outcome = subject.judge(made)
+            if outcome.verdict is not Verdict.GOOD:
+                return f"it is {outcome.verdict} ({outcome.reason})"
+    finally:
+        made.remove()
+    return ""
 
 
 def _findings(evaluator: Evaluator) -> list[Finding]:

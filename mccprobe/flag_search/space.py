@@ -17,7 +17,7 @@ A point is one index for each dimension; 0 leaves it as it is.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -112,12 +112,9 @@ class Space:
     def point_of(self, named: Mapping[str, str]) -> Point:
         """Back from `named`. Raises KeyError, ValueError for what this space does not hold."""
         texts = {one.name: [choice.text for choice in one.choices] for one in self.dimensions}
-        return tuple(texts[one.name].index(named[one.name]) if one.name in named else 0
-                     for one in self.dimensions) if named.keys() <= texts.keys() else _unknown(named)  # fmt: skip
-
-
-def _unknown(named: Mapping[str, str]) -> Point:
-    raise KeyError(", ".join(named))
+        if not named.keys() <= texts.keys():
+            raise KeyError(", ".join(named))
+        return tuple(texts[one.name].index(named.get(one.name, "")) for one in self.dimensions)
 
 
 def default_space(toolchain: str, kernel: KernelSpec | None) -> Space:
@@ -190,8 +187,3 @@ def require_bounded(space: Space, bound: int) -> None:
             f"the space has {space.size} points, more than --bound {bound}",
             hint="leave out flags, or take --strategy article or tpe",
         )
-
-
-def set_names(space: Space, at: Sequence[int]) -> str:
-    """Names of these dimensions, for a message."""
-    return ", ".join(space.dimensions[index].name for index in at)

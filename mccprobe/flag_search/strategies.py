@@ -9,6 +9,7 @@ import itertools
 from collections.abc import Iterator
 
 from mccprobe.flag_search.evaluate import Evaluator
+from mccprobe.flag_search.objectives import Share
 from mccprobe.flag_search.space import GROUPS, Point, require_bounded
 from mccprobe.flag_search.trials import WRONG
 
@@ -37,11 +38,13 @@ def article(evaluator: Evaluator) -> Point:
     """Singles by priority (scheduling, memory and fences, IR level, parameters), then combinations of what helped.
 
     Section 16: two flags that give 10 and 9 % alone gave 18 % together, so singles only say what is worth combining.
-    Section 18: four that are hardly worth it alone were, together; so those that do no harm are tried as well.
+    Section 18: four that are hardly worth it alone were, together; so those that do no harm are tried as well, and
+    those that change nothing alone: they may need another one (wider vectors need vectors).
     """
     space, base = evaluator.space, evaluator.space.baseline
     helped: dict[int, list[Point]] = {}
     harmless: dict[int, list[Point]] = {}
+    idle: dict[int, list[Point]] = {}  # the very object of the build as it is
     for group in GROUPS:
         singles = [
             space.with_choice(base, at, index)
@@ -49,9 +52,12 @@ def article(evaluator: Evaluator) -> Point:
             for index in range(1, len(dimension.choices))
         ]  # fmt: skip
         for trial in evaluator.many(singles):
-            if not trial.counts or trial.object == evaluator.trials[base].object:
-                continue  # wrong, or the very same object: alone it does nothing
+            if not trial.counts:
+                continue
             (at,) = space.set_at(trial.point)
+            if trial.object == evaluator.trials[base].object:
+                idle.setdefault(at, []).append(trial.point)
+                continue
             share = evaluator.compare(trial.point, base)
             if share.better:
                 helped.setdefault(at, []).append(trial.point)
@@ -70,11 +76,13 @@ def article(evaluator: Evaluator) -> Point:
         evaluator.many(batch)
         best = best_of(evaluator, batch, best)
     best = _greedy(evaluator, order, chosen, best)
-    others = {at: points[0][at] for at, points in harmless.items() if at not in chosen}
+    others = {at: points[0][at] for at, points in (idle | harmless).items() if at not in chosen}
     if others:
         everything = _set(best, {at: index for at, index in others.items() if not best[at]})
         evaluator.many([everything])
         best = best_of(evaluator, [everything], best)
+        if best == base:  # nothing to add to: alone they were tried
+            others = {at: index for at, index in others.items() if at in harmless}
         best = _greedy(evaluator, sorted(others), others, best)
     return best
 
@@ -97,9 +105,9 @@ def _ratio(evaluator: Evaluator, at: int, index: int) -> float:
     return 1.0 if ratio is None else ratio
 
 
-def _worse(share: object) -> bool:
-    interval = getattr(share, "interval", None)
-    return interval is not None and interval.low > 1
+def _worse(share: Share) -> bool:
+    """Shown to be larger."""
+    return share.interval is not None and share.interval.low > 1
 
 
 def _set(point: Point, values: dict[int, int]) -> Point:

@@ -108,12 +108,11 @@ class GateSettings:
 
 @dataclass
 class GatedKernel:
-    """A kernel.toml with a toolchain that can run it. given: how it was named, for commands."""
+    """A kernel.toml with a toolchain that can run it."""
 
     kernel: KernelSpec
     toolchain: Toolchain
     settings: GateSettings
-    given: str
     options: tuple[str, ...] = ()  # of the toolchain, as on the command line
 
     compile_only = False
@@ -164,8 +163,8 @@ class GatedKernel:
 
     def why(self, flags: Flags, defines: Defines) -> tuple[str, ...]:
         given = [word for flag in _plain(flags) for word in ("--flag", flag)]
-        rest = ["--", *self.kernel.compile_args, *(f"-D{name}={value}" for name, value in defines)] if defines else []
-        return ("mccprobe", "why", self.given, *self.options, *given, *rest)
+        rest = ["--", *(f"-D{name}={value}" for name, value in defines)] if defines else []
+        return ("mccprobe", "why", str(self.kernel.folder), *self.options, *given, *rest)
 
     def described(self) -> dict[str, Any]:
         paths = (self.kernel.path, *self.kernel.sources, *self.kernel.host_sources)

@@ -47,7 +47,7 @@ def tpe(evaluator: Evaluator, storage: Path, *, trials: int, seed: int) -> Point
     best = space.baseline
     for entry in study.get_trials(deepcopy=False, states=(optuna.trial.TrialState.COMPLETE,)):
         found = tuple(int(entry.params[f"{at}"]) for at in range(len(space.dimensions)))
-        if found not in evaluator.trials and (entry.value or 0) <= min(study.best_value, 1e308):
+        if found not in evaluator.trials and entry.value == study.best_value:
             evaluator.one(found)  # another process's best is checked here before it wins here
         best = best_of(evaluator, [found], best)
     return best

@@ -1,7 +1,8 @@
 """One trial of a search, and the lines of the run's journal that hold them.
 
 Lines: {"t": "trial", "ordinal", "named", "state", "verdict", "reason", "max_err", "object", "value", "samples",
-"same_as", "seconds"}, written before the trial is used; {"t": "share", ...} for each measured comparison.
+"same_as", "seconds"}, written before the trial is used; {"t": "share", ...} for each measured comparison, "again" for
+one that was measured anew.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ from mccprobe.errors import JournalUnreadable
 from mccprobe.flag_search.objectives import Share
 from mccprobe.flag_search.space import Point, Space
 from mccprobe.oracle.verdict import Verdict
+
+Shares = dict[tuple[Point, Point, bool], Share]  # point, against, measured anew
 
 RIGHT, WRONG, UNDECIDED = "right", "wrong", "undecided"
 COMPILED, NOT_BUILT, NOT_MEASURED = "compiled only", "not built", "not measured"
@@ -58,17 +61,17 @@ class Trial:
         }  # fmt: skip
 
 
-def read_trials(path: Path, space: Space) -> tuple[dict[Point, Trial], dict[tuple[Point, Point], Share]]:
+def read_trials(path: Path, space: Space) -> tuple[dict[Point, Trial], Shares]:
     """What a journal that `Journal` has opened holds. Raises JournalUnreadable."""
     trials: dict[Point, Trial] = {}
-    shares: dict[tuple[Point, Point], Share] = {}
+    shares: Shares = {}
     for number, entry in _entries(path):
         try:
             if entry["t"] == "trial":
                 trial = _trial(entry, space)
                 trials[trial.point] = trial
             elif entry["t"] == "share":
-                pair = space.point_of(entry["point"]), space.point_of(entry["against"])
+                pair = space.point_of(entry["point"]), space.point_of(entry["against"]), bool(entry.get("again"))
                 interval = entry["interval"]
                 shares[pair] = Share(
                     entry["ratio"], None if interval is None else Interval(*interval), entry["exact"], entry["reason"]
@@ -95,12 +98,12 @@ def _trial(entry: dict[str, Any], space: Space) -> Trial:
     )  # fmt: skip
 
 
-def share_line(space: Space, point: Point, against: Point, share: Share) -> dict[str, Any]:
+def share_line(space: Space, point: Point, against: Point, share: Share, *, again: bool) -> dict[str, Any]:
     """For the journal."""
     interval = share.interval
     return {
         "t": "share", "point": space.named(point), "against": space.named(against), "ratio": share.ratio,
         "interval": None if interval is None else [interval.low, interval.high, interval.confidence],
-        "exact": share.exact, "reason": share.reason,
+        "exact": share.exact, "reason": share.reason, "again": again,
     }  # fmt: skip
 

@@ -19,6 +19,7 @@ from mccprobe.process import RunResult
 
 TOLERANCE_SLACK = 1e-6  # relative: the program prints nine digits
 MAX_ZERO_SHARE = 0.5  # above it the input is as good as empty
+NEEDED = ("m", "n", "k", "input", "zero_share")  # of the contract: without them nobody knows what was run
 UNSUPPORTED = "no kernel takes this shape"  # the contract's words for a shape that the dispatch refuses
 
 
@@ -42,8 +43,11 @@ class Answer:
     document: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)
 
 
-def read_answer(kernel: KernelSpec, case: Case, result: RunResult) -> Answer:
-    """Judge one run. GOOD only if program and kernel.toml agree on it; a doubt is UNRESOLVED."""
+def read_answer(kernel: KernelSpec, case: Case, result: RunResult, *, seed: int | None = None) -> Answer:
+    """Judge one run. GOOD only if program and kernel.toml agree on it; a doubt is UNRESOLVED.
+
+    seed: that was asked for, None if the caller does not care.
+    """
     limit = case_tolerance(kernel, case)
     if result.returncode is None or result.timed_out:
         return Answer(Verdict.UNRESOLVED, result.describe(), tolerance=limit)
@@ -51,7 +55,7 @@ def read_answer(kernel: KernelSpec, case: Case, result: RunResult) -> Answer:
     if document is None:
         return Answer(Verdict.UNRESOLVED, _without_document(result), tolerance=limit)
     answer = Answer(
-        *_verdict(kernel, case, document, result.returncode, limit),
+        *_verdict(case, document, result.returncode, limit, seed),
         max_err=_number(document.get("max_err")),
         tolerance=limit if limit is not None else _number(document.get("tolerance")),
         launches=_launches(document.get("launches")),
@@ -76,7 +80,7 @@ def case_tolerance(kernel: KernelSpec, case: Case) -> float | None:
 
 
 def _verdict(
-    kernel: KernelSpec, case: Case, document: dict[str, Any], status: int, limit: float | None
+    case: Case, document: dict[str, Any], status: int, limit: float | None, seed: int | None
 ) -> tuple[Verdict, str]:
     if status == SKIP_STATUS:
         return Verdict.UNRESOLVED, str(document.get("reason") or "the host program cannot tell")
@@ -85,33 +89,45 @@ def _verdict(
     said = Verdict.GOOD if status == 0 else Verdict.BAD
     if document.get("verdict", said) != said:
         return Verdict.UNRESOLVED, f"exit {status}, but its document says {document.get('verdict')}"
-    doubt = _doubt(case, document)
+    doubt = _doubt(case, document, seed)
     if doubt:
         return Verdict.UNRESOLVED, doubt
     error, own = _number(document.get("max_err")), _number(document.get("tolerance"))
     numbers = _numbers(document, error)
-    if limit is None:
-        return said, numbers
-    within = error is not None and error <= limit
+    wrong = _number(document.get("mismatches"))
+    if error is not None and error < 0:
+        return Verdict.UNRESOLVED, f"{numbers}: no error is below 0"
+    within = error is not None and limit is not None and error <= limit
     if said is Verdict.GOOD:
-        if error is None:
+        if error is None and (limit is not None or "max_err" in document):
             return Verdict.UNRESOLVED, "exit 0 without a finite max_err to hold against the tolerance of kernel.toml"
-        if not within:
+        if limit is not None and not within:
             return Verdict.BAD, f"{numbers}: above {limit:.6g} of kernel.toml; the program itself allows {own}"
+        if wrong:
+            return Verdict.UNRESOLVED, f"{numbers}: exit 0 all the same"
+        return said, numbers
+    if limit is None:
         return said, numbers
     if within and own is not None and own < limit * (1 - TOLERANCE_SLACK):
         return (
             Verdict.UNRESOLVED,
             f"{numbers}: within {limit:.6g} of kernel.toml, but the program allows only {own:.6g}",
         )
+    if within and wrong == 0:
+        return Verdict.UNRESOLVED, f"{numbers}: exit 1 all the same"
     return said, numbers
 
 
-def _doubt(case: Case, document: dict[str, Any]) -> str:
+def _doubt(case: Case, document: dict[str, Any], seed: int | None) -> str:
     """Why a verdict would be about something else than this case, "" if it is not."""
-    for name, size in (("m", case.m), ("n", case.n), ("k", case.k)):
-        if name in document and document[name] != size:
-            return f"the host program ran {name} = {document[name]}, not {size}"
+    missing = [name for name in NEEDED if name not in document]
+    if missing:
+        return f"the host program does not say {', '.join(missing)} (kernels/README.md)"
+    for name, asked in (("m", case.m), ("n", case.n), ("k", case.k), ("seed", seed)):
+        if asked is not None and document.get(name, asked) != asked:
+            return f"the host program ran {name} = {document[name]}, not {asked}"
+    if document.get("elements") == 0:
+        return "the host program compared no element"
     share = _number(document.get("zero_share"))
     if document.get("input") == "zero" or (share is not None and share > MAX_ZERO_SHARE):
         return "all-zero input: any kernel that writes zeros passes it"

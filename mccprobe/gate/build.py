@@ -225,7 +225,7 @@ def run_case(
         if built.simulated:
             env["MCCSIM_VERBOSE"] = "1"  # it tells each launch: the program's own report need not be believed
         result = run(RunSpec(argv, cwd=Path(scratch), env=env, timeout_s=timeout_s))
-    answer = read_answer(built.kernel, case, result)
+    answer = read_answer(built.kernel, case, result, seed=seed)
     return _case_result(built, case, seed, answer, result.seconds, result.stderr_text)
 
 

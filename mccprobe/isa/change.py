@@ -5,8 +5,10 @@
     changed  same mnemonic, other operands     moved-renamed   both at once
     added, removed
 
-A pure reorder is all `same` and `moved`; a pure change of registers all `same` and `renamed`. Branch
-targets and pc-relative offsets are left out of the comparison, since they follow from the rest.
+A pure reorder is all `same` and `moved`; a pure change of registers all `same` and `renamed`. pc-relative
+offsets are left out of the comparison, since they follow from the rest; so do branch targets where anything
+else moved, came or went. What has no operands (nobody decoded it,
+or a table did) is compared by its bytes.
 Law: every instruction of A and of B is in exactly one entry, and `rebuild` gives B.
 """
 
@@ -18,7 +20,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from mccprobe.isa.align import by_occurrence, in_order
-from mccprobe.isa.pipes import pipe_table
+from mccprobe.isa.flow import address_index, target_index
+from mccprobe.isa.pipes import UNKNOWN, pipe_table
 from mccprobe.isa.records import Function, Instruction
 from mccprobe.isa.registers import registers_of, shape_of
 from mccprobe.isa.renames import consistent
@@ -77,8 +80,10 @@ def rebuild(change: FunctionChange) -> list[str]:
 
 
 def comparison_key(one: Instruction, isa: str) -> str:
-    """The text as it is compared: without branch targets and pc-relative offsets."""
+    """The text as it is compared: without branch targets and pc-relative offsets, by bytes without operands."""
     text = one.text
+    if one.data is not None and (one.pipe == UNKNOWN or one.confidence):  # no name, or a table's without operands
+        return f"{text} {one.data.hex()}"
     flow = pipe_table(isa).find(one.mnemonic).flow
     if flow in ("branch", "jump", "call") and one.target:
         callee = _SYMBOL.search(one.operands)
@@ -98,10 +103,37 @@ def compare(left: Function, right: Function, isa: str) -> FunctionChange:
         kinds = {(index, index): "same" for index in range(len(one))}
     elif not _only_renamed(one, two, keys_one, keys_two, isa, kinds):
         _align(one, two, keys_one, keys_two, isa, kinds)
+    _other_targets(left, right, isa, kinds)
     for (a, b), kind in kinds.items():
         if kind == "same" and one[a].control != two[b].control:
             kinds[a, b] = "control"
     return FunctionChange(left, right, _ordered(kinds, len(one), len(two)), _renames(one, two, kinds, isa))
+
+
+def _other_targets(left: Function, right: Function, isa: str, kinds: dict[tuple[int, int], str]) -> None:
+    """Marks branches that go to another place than before, where the two streams agree place by place."""
+    one, two = left.instructions, right.instructions
+    if not len(one) == len(two) == len(kinds) or any(a != b for a, b in kinds):
+        return
+    find = pipe_table(isa).find
+    jumps = [index for index, item in enumerate(one) if item.target and find(item.mnemonic).flow in ("branch", "jump")]
+    if not jumps:
+        return
+    places_one, places_two = address_index(one), address_index(two)
+    for index in jumps:
+        before = _goes_to(left, one[index], places_one)
+        after = _goes_to(right, two[index], places_two)
+        if before != after and before is not None and after is not None:
+            kinds[index, index] = "changed"
+
+
+def _goes_to(function: Function, one: Instruction, places: dict[int, int]) -> int | str | None:
+    """Index of a branch's target, the symbol where it lies in another function; None if nobody tells."""
+    place = target_index(function, one.target, places)
+    if place is not None:
+        return place
+    symbol = _SYMBOL.search(one.operands)
+    return symbol[1] if symbol else None
 
 
 def _only_renamed(

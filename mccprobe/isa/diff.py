@@ -7,7 +7,7 @@ sides have exactly one function left over, those two are paired, so that a renam
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -90,16 +90,34 @@ def _image(left: ImageListing | None, right: ImageListing | None, function: str)
         names = tuple(item.name for item in one), tuple(item.name for item in two)
         return ImageChange(_target(known), isa, left, right, (), (), *names)
     paired, only_one, only_two = _functions(one, two)
+    alone = [item.name for item in only_one], [item.name for item in only_two]
+    resources: list[ResourceChange] = []
+    if tells_kernels(left.image) and tells_kernels(right.image):
+        kernels = kernels_by_name(left.image), kernels_by_name(right.image)
+        both = {item.name for pair in paired for item in pair}
+        resources = list(_resources(*kernels, both, function))
+        if not _renamed(*kernels, function):
+            streams = both.union(*alone)
+            alone[0].extend(_stripped(*kernels, streams, function))
+            alone[1].extend(_stripped(*kernels[::-1], streams, function))
     return ImageChange(
         _target(known),
         isa,
         left,
         right,
-        tuple(_resources(left.image, right.image, function)),
+        tuple(resources),
         tuple(compare(a, b, isa) for a, b in paired),
-        tuple(item.name for item in only_one),
-        tuple(item.name for item in only_two),
+        tuple(alone[0]),
+        tuple(alone[1]),
     )
+
+
+def _stripped(
+    own: Mapping[str, KernelMetadata], other: Mapping[str, KernelMetadata], streams: Collection[str], function: str
+) -> Iterator[str]:
+    """Kernels that one side's metadata alone knows, and whose code is on neither side."""
+    names = (name for name in own if name not in other and name not in streams)
+    return (name for name in names if not function or name == function)
 
 
 def _functions(
@@ -135,24 +153,36 @@ def figures(kernel: KernelMetadata) -> dict[str, Any]:
     return found | {f"spills.{name}": value for name, value in spills.items()}
 
 
-def _resources(left: DeviceImage, right: DeviceImage, function: str) -> list[ResourceChange]:
-    one, two = kernels_by_name(left), kernels_by_name(right)
-    if len(one) == 1 and len(two) == 1 and not function:
+def _renamed(one: Mapping[str, KernelMetadata], two: Mapping[str, KernelMetadata], function: str) -> bool:
+    """True where the only kernel of each side is taken for the same, whatever it is called."""
+    return len(one) == len(two) == 1 and not function
+
+
+def _resources(
+    one: Mapping[str, KernelMetadata], two: Mapping[str, KernelMetadata], streams: Collection[str], function: str
+) -> Iterator[ResourceChange]:
+    """Figures that differ; of a kernel that one side's metadata leaves out, and whose code is there, all of them."""
+    pairs: list[tuple[str, KernelMetadata | None, KernelMetadata | None]]
+    if _renamed(one, two, function):
         only_one, only_two = next(iter(one.values())), next(iter(two.values()))
         pairs = [(only_one.name, only_one, only_two)]
     else:
-        pairs = [(name, one[name], two[name]) for name in one if name in two and (not function or name == function)]
-    changes = []
+        both = [name for name in dict.fromkeys((*one, *two)) if (name in one and name in two) or name in streams]
+        pairs = [(name, one.get(name), two.get(name)) for name in both if not function or name == function]
     for name, a, b in pairs:
-        before, after = figures(a), figures(b)
+        before, after = figures(a) if a else {}, figures(b) if b else {}
         for field in dict.fromkeys((*before, *after)):
             if before.get(field) != after.get(field):
-                changes.append(ResourceChange(name, field, before.get(field), after.get(field)))
-    return changes
+                yield ResourceChange(name, field, before.get(field), after.get(field))
+
+
+def tells_kernels(image: DeviceImage) -> bool:
+    """False for listings and host objects, which have no metadata of kernels."""
+    return image.kind not in ("listing", "host-elf", "unknown")
 
 
 def kernels_by_name(image: DeviceImage) -> dict[str, KernelMetadata]:
     """Kernels of an image; a listing has none."""
-    if image.kind in ("listing", "host-elf", "unknown"):
+    if not tells_kernels(image):
         return {}
     return {kernel.name: kernel for kernel in read_kernels(image)[0]}

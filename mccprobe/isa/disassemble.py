@@ -15,8 +15,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-from mccprobe.binary.elf import EM_X86_64, machine_of
-from mccprobe.binary.read import code_symbols, read_images, read_kernels
+from mccprobe.binary.elf import EM_X86_64, HOSTS, machine_of
+from mccprobe.binary.read import SIMULATED, code_symbols, is_simulated, read_images, read_kernels
 from mccprobe.binary.records import CodeSymbol, DeviceImage
 from mccprobe.errors import InputError, MccprobeError, ToolchainError
 from mccprobe.isa.by_table import find_table, listing_by_table, misfit, table_at
@@ -117,7 +117,7 @@ def _by_disassembler(image: DeviceImage, tools: Disassemblers) -> ImageListing:
     if image.kind == "mtgpu-elf":
         return _mtgpu(image, tools)
     if is_x86(image):
-        return ImageListing(image, _by_capstone(image), "capstone")
+        return ImageListing(image, _by_capstone(image), "capstone", (SIMULATED,) if is_simulated(image) else ())
     made, tool, said = by_tools(image, tools.stock, parse_listing)
     if made is not None:
         return ImageListing(image, _with_target(without_padding(made, code_symbols(image)), image.target), tool)
@@ -239,7 +239,7 @@ def _capstone() -> Any:
 
 
 def _by_capstone(image: DeviceImage) -> Listing:
-    """x86-64 code through capstone, in AT&T spelling as llvm-objdump prints it."""
+    """x86-64 code through capstone, in AT&T spelling as llvm-objdump prints it; x86-64 whatever its bundle id says."""
     table = pipe_table("x86")
     functions = []
     for symbol in code_symbols(image):
@@ -263,4 +263,4 @@ def _by_capstone(image: DeviceImage) -> Listing:
                 )
             )
         functions.append(Function(symbol.name, tuple(instructions), {}, symbol.address))
-    return Listing("capstone-x86", tuple(functions), target=image.target)
+    return Listing("capstone-x86", tuple(functions), target=HOSTS[EM_X86_64])

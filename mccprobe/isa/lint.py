@@ -18,7 +18,8 @@ from mccprobe.binary.records import KernelMetadata
 from mccprobe.isa.diff import kernels_by_name
 from mccprobe.isa.disassemble import ImageListing
 from mccprobe.isa.flow import Flow, analyse, isa_of
-from mccprobe.isa.records import Function
+from mccprobe.isa.pipes import UNKNOWN
+from mccprobe.isa.records import Function, Instruction
 
 SPILL_THRESHOLD_BYTES = 16  # article: 8 private bytes are "metadata level", no spill
 
@@ -65,7 +66,10 @@ class Rule:
 
 @dataclass(frozen=True)
 class LintResult:
-    """One image. rules: how many look at its instruction set; with none nothing was checked."""
+    """One image. rules: how many look at its instruction set; with none nothing was checked.
+
+    unread: functions without a decoded body, of which the metadata alone was looked at.
+    """
 
     source: ImageListing
     isa: str
@@ -73,6 +77,12 @@ class LintResult:
     observations: tuple[Finding, ...]
     functions: int
     rules: int
+    unread: int
+
+
+def is_read(one: Instruction) -> bool:
+    """True if the listing has it with its operands: somebody decoded it, and no table of mnemonics did."""
+    return one.pipe != UNKNOWN and not one.confidence
 
 
 def lint_images(
@@ -91,6 +101,7 @@ def _lint(source: ImageListing, rules: Sequence[Rule], threshold: int) -> LintRe
     applied = sum(isa in rule.isas for rule in rules)
     for name in kernels:  # metadata speaks also where the body is missing
         functions.setdefault(name, Function(name, ()))
+    unread = sum(not any(is_read(one) for one in function.instructions) for function in functions.values())
     for function in functions.values():
         context = Context(
             function,
@@ -104,4 +115,4 @@ def _lint(source: ImageListing, rules: Sequence[Rule], threshold: int) -> LintRe
         for rule in rules:
             if isa in rule.isas:
                 (observations if rule.observation else findings).extend(rule.check(context))
-    return LintResult(source, isa, tuple(findings), tuple(observations), len(functions), applied)
+    return LintResult(source, isa, tuple(findings), tuple(observations), len(functions), applied, unread)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from mccprobe.isa.lint import Context, Finding, Rule
@@ -14,7 +13,7 @@ from mccprobe.isa.summary import INSTRUCTION_CACHE_BYTES
 MCC_RESERVE_BYTES = 20  # mtgpu.md 3.4: mcc adds 20 bytes of shared memory
 HAND_RESERVE_BYTES = 128  # mtgpu.md 3.4: hand-written assembly adds 128
 SPILLED_REGISTER_BYTES = 4  # a vector register of AMDGPU, for each thread
-_SHARED_SYMBOL = re.compile(r"^llvm\.(?:musa|mtgpu)\.kernel\.(.+)\.sm$")
+SHARED_SYMBOLS = ("llvm.musa.kernel.{}.sm", "llvm.mtgpu.kernel.{}.sm")  # of mcc, of hand assembly (mtgpu.md 4.1, 4.2)
 _METADATA_NAME = {"R": "temp", "v": "vector", "s": "scalar"}
 
 
@@ -111,8 +110,8 @@ def fewer_registers_than_told(context: Context) -> Iterator[Finding]:
 
 def _shared_bytes(context: Context) -> int | None:
     """Declared shared memory of this kernel, None if no symbol is its own."""
-    named = {found[1]: size for name, size in context.symbols.items() if (found := _SHARED_SYMBOL.match(name))}
-    return named.get(context.function.name)
+    names = (symbol.format(context.function.name) for symbol in SHARED_SYMBOLS)
+    return next((context.symbols[name] for name in names if name in context.symbols), None)
 
 
 def shared_memory_disagrees(context: Context) -> Iterator[Finding]:

@@ -21,6 +21,7 @@ from mccprobe.model.limits import AMD_LIMITS, ARTICLE_LIMITS, PUBLIC_LIMITS, Con
 
 __all__ = ["Demand", "Limit", "Occupancy", "disagreements", "estimate"]
 
+LLAMA_STATIC_CAP_BYTES = 28 * 1024  # ggml-org/llama.cpp, for mp_21 and mp_22 alike [S]
 TEMP_ONLY = ("temp",)
 ALL_PER_THREAD = ("temp", "attribute", "internal", "coefficient")  # the article's list; shared registers are not in it
 
@@ -80,7 +81,7 @@ def _apply(model: Model, demand: Demand) -> Occupancy:
         _registers(limits, demand, model.kinds),
         _shared(limits, demand),
     ]
-    refused = _refusals(limits, demand)
+    refused = _refusals(limits, demand, registers=found[1].per_block)
     answer = finish(
         Occupancy(
             model=model.name, title=model.title, target=demand.target, block_size=demand.block_size,
@@ -119,11 +120,12 @@ def _shared(limits: Limits, demand: Demand) -> Limit:
     return Limit.of("shared memory", demand.shared_memory_bytes, limits.shared_per_mp)
 
 
-def _refusals(limits: Limits, demand: Demand) -> list[str]:
-    """Limits of one block that this kernel breaks: then it does not start at all."""
+def _refusals(limits: Limits, demand: Demand, *, registers: int | None) -> list[str]:
+    """Limits of one block that this kernel breaks: then it does not start at all. registers: of a block."""
     wanted: list[tuple[str, int | None, Constant]] = [
         ("threads", demand.block_size, limits.threads_per_block),
         ("bytes of shared memory", demand.shared_memory_bytes, limits.shared_per_block),
+        ("registers", registers, limits.registers_per_block),
     ]
     return [
         f"a block wants {value:,} {what}, the limit is {limit.describe()}: it does not start"
@@ -199,6 +201,12 @@ def disagreements(demand: Demand, found: Sequence[Occupancy]) -> tuple[str, ...]
                 "of shared memory is more than 73,728; the article explains the one block of its kernel by registers "
                 "(section 15), against its own figures"
             )
+    if (demand.shared_memory_bytes or 0) > LLAMA_STATIC_CAP_BYTES:
+        notes.append(
+            f"llama.cpp lets no kernel of mp_21 or mp_22 have more than {LLAMA_STATIC_CAP_BYTES:,} bytes of static "
+            f"shared memory, this one has {demand.shared_memory_bytes:,}; FlagTree gives a block 73,728, and the "
+            "article's kernel ran with 37,396"
+        )
     return tuple(notes)
 
 

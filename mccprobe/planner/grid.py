@@ -7,6 +7,7 @@ in common is read once; that nothing of a wave is left for the next is the pessi
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -137,9 +138,9 @@ def _traffic(order: str, tiles_m: int, tiles_n: int, resident: int, strip_a: int
     rows = [len({m for m, _ in wave}) for wave in waves]
     columns = [len({n for _, n in wave}) for wave in waves]
     full = [at for at, wave in enumerate(waves) if len(wave) == resident] or [0]
-    turns = [(before, after) for before, after in zip(blocks, blocks[1:], strict=False) if before[1] != after[1]]
+    turns = [(before, after) for before, after in itertools.pairwise(blocks) if before[1] != after[1]]
     if order == "n-first":  # there every step changes the column; a turn is where the row changes
-        turns = [(before, after) for before, after in zip(blocks, blocks[1:], strict=False) if before[0] != after[0]]
+        turns = [(before, after) for before, after in itertools.pairwise(blocks) if before[0] != after[0]]
     return OrderTraffic(
         order, sum(rows[at] for at in full) / len(full), sum(columns[at] for at in full) / len(full),
         sum(before[0] == after[0] for before, after in turns), len(turns),

@@ -98,14 +98,15 @@ def plan(request: PlanRequest) -> Plan:
     demand = Demand(TARGET, {"temp": request.registers}, shared, tile.threads, SOURCE)
     occupancy = estimate(demand)
     limit = ARTICLE_LIMITS.shared_per_block.value or 0
+    budgets = tuple(register_budgets(tile, ARTICLE_LIMITS.registers_per_mp.value))
     clocks = (*dict.fromkeys((*(clock.value for clock in machine.CLOCKS), request.clock_ghz)),)
     return Plan(
         request=request,
         shared_with_reserve=shared,
         shared_limit=limit,
-        registers=tuple(register_budgets(tile, ARTICLE_LIMITS.registers_per_mp.value)),
+        registers=budgets,
         occupancy=occupancy,
-        notes=tuple(_notes(tile, demand, occupancy)),
+        notes=tuple(_notes(tile, demand, occupancy, budgets)),
         banks=tuple(_banks(request)),
         grid=None if request.problem is None else grid_plan(tile, request.problem, _resident(occupancy)),
         bounds=(*speed.roofline(tile.intensity), speed.shared_memory_bound(tile, request.clock_ghz)),
@@ -128,12 +129,17 @@ def _banks(request: PlanRequest) -> list[Conflict]:
     return found
 
 
-def _notes(tile: Tile, demand: Demand, occupancy: Sequence[Occupancy]) -> list[str]:
+def _notes(tile: Tile, demand: Demand, occupancy: Sequence[Occupancy], budgets: Sequence[RegisterBudget]) -> list[str]:
     notes = [note for note in (alignment_note(tile), *disagreements(demand, occupancy)) if note]
     if tile.warp_threads != 128:
         notes.append(
             f"warps of {tile.warp_threads} threads: a physical warp of MP22 has 128, and WMMA addresses that differ "
             "inside one give wrong results (article, section 11)"
+        )
+    if any(budget.floats == machine.SDK_ACCUMULATOR_FLOATS and budget.fits is False for budget in budgets):
+        notes.append(
+            "with 32 floats an accumulator the article's own kernel (8 accumulators, 256 registers for them) would not "
+            "fit either, and it reports 126 temp registers and 8 bytes: a compiler may drop what no lane uses"
         )
     if not float(tile.vectors).is_integer():
         notes.append(f"{tile.vectors:g} float4 a thread: the threads do not share the tile evenly")

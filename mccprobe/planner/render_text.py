@@ -62,8 +62,8 @@ def _registers(budget: RegisterBudget) -> str:
     fits = {True: "fits", False: "DOES NOT FIT: memory traffic is to be expected", None: "limit unknown"}[budget.fits]
     operands = "operands unknown" if budget.operands is None else f"{budget.operands} operands"
     return (
-        f"  {budget.floats:>2} floats an accumulator: {budget.accumulators} accumulators + {budget.prefetch} prefetch + "
-        f"{operands} = {budget.at_least} of {budget.budget}: {fits}"
+        f"  {budget.floats:>2} floats an accumulator: {budget.accumulators} accumulators + "
+        f"{budget.prefetch} prefetch + {operands} = {budget.at_least} of {budget.budget}: {fits}"
     )
 
 
@@ -105,7 +105,7 @@ def _grid(grid: GridPlan) -> Iterator[str]:
     )
     for name, strip, total in (("A", grid.strip_a, grid.all_a), ("B", grid.strip_b, grid.all_b)):
         fits = "fits" if total <= machine.L2_BYTES else "does not fit"
-        yield f"  a strip of {name}: {_mib(strip)}; all of {name}: {_mib(total)}, {fits} the L2 of {_mib(machine.L2_BYTES)}"
+        yield f"  a strip of {name}: {_mib(strip)}; all: {_mib(total)}, {fits} the L2 of {_mib(machine.L2_BYTES)}"
     yield "  order of blocks, strips of A and B a wave, read from global memory if no wave helps the next:"
     for order in grid.orders:
         yield (
@@ -141,4 +141,8 @@ def _speed(plan: Plan) -> Iterator[str]:
         f"  model of section 23 ({model.mmas} MMAs in {model.instructions} instructions, ratio {model.ratio:.4f}): "
         f"{model.cycles:,.0f} cycles a tile of K"
     )
-    yield "    " + ", ".join(f"{value:.1f} TFLOPS at {clock:g} GHz" for clock, value in model.tflops)
+    yield (
+        "    "
+        + ", ".join(f"{value:.1f} TFLOPS at {clock:g} GHz" for clock, value in model.tflops)
+        + (f" (one block on each of {machine.MULTIPROCESSORS.value:g} MPs)")
+    )

@@ -94,7 +94,8 @@ def shared_memory_bound(tile: Tile, clock_ghz: float) -> Bound:
     rows, columns, depth = tile.fragment
     read = tile.warps * tile.steps * (tile.loads_a * rows + tile.loads_b * columns) * depth * machine.HALF_BYTES
     cycles = (read + tile.moved_bytes) / machine.SHARED_BANDWIDTH.value
-    how = f"{read:,} bytes read + {tile.moved_bytes:,} written a tile of K, {machine.SHARED_BANDWIDTH.value:g} bytes/cycle"
+    rate = f"{machine.SHARED_BANDWIDTH.value:g} bytes/cycle"
+    how = f"{read:,} bytes read + {tile.moved_bytes:,} written a tile of K, {rate}"
     return Bound("shared memory", _tflops(tile.flop, cycles, clock_ghz), how)
 
 
@@ -122,6 +123,10 @@ def section_23(tile: Tile, instructions: int | None, barriers: int, clocks: tupl
     cycles = max(instructions * inverse, mmas * latency_cycles / tile.warps) + latency_cycles
     cycles += barriers * machine.BARRIER.value
     speeds = tuple((clock, _tflops(tile.flop, cycles, clock)) for clock in clocks)
+    fastest = max(value for _, value in speeds)
+    if fastest > machine.PEAK.value / 1e12:  # the fit's own range reaches so far
+        why = f"the formula gives {fastest:.0f} TFLOPS, more than the peak of {machine.PEAK.value / 1e12:g}"
+        return ModelAnswer(ratio, instructions, mmas, None, None, (), (why,))
     return ModelAnswer(ratio, instructions, mmas, cycles, inverse, speeds, ())
 
 

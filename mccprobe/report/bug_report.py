@@ -134,6 +134,10 @@ class _Writer:
     def _verdict(self, verdict: str | None) -> str:
         return self.words.word(f"v.{verdict}" if self.words.has(f"v.{verdict}") else "v.none")
 
+    def _told(self, text: str) -> Foreign:
+        """A sentence of a step of the run, in the report's language as far as it is known there."""
+        return Foreign(self.words.told(text))
+
     def _short(self, digest: str | None) -> Pieces:
         return (Code(digest[:SHORT]),) if digest else ("-",)
 
@@ -146,7 +150,7 @@ class _Writer:
         status = str(self.bisect.get("status") or "")
         if not self.bisect or self.result.get("stopped"):
             reason = str(self.result.get("stopped") or "?")
-            first = self.say("summary.stopped", reason=Foreign(reason))
+            first = self.say("summary.stopped", reason=self._told(reason))
         elif self.culprit and status not in ("found", "exposed"):
             first = self.say(f"summary.{status}") + self.say("culprit.pass", **{"pass": Code(self.culprit["pass"])})
         elif self.culprit:
@@ -215,8 +219,8 @@ class _Writer:
             return [Paragraph(self.say("facts.none"))]
         items: list[Pieces] = []
         for row in rows:
-            told: Pieces = (", ", Foreign(row["text"])) if row["text"] else ()
-            items.append((Code(row["build"]), ": ", self._verdict(row["verdict"]), *told))
+            told: Pieces = (", ", self._told(row["text"])) if row["text"] else ()
+            items.append((Code(self.words.told(row["build"])), ": ", self._verdict(row["verdict"]), *told))
         return [Bullets(tuple(items))]
 
     def _flags(self) -> list[Block]:
@@ -227,16 +231,16 @@ class _Writer:
             items.append(self.say("flags.set", flags=Code(" ".join(one["flags"])), **runs))
             for flag, verdict in (one.get("needed") or {}).items():
                 items.append(self.say("flags.needed", flag=Code(flag), verdict=self._verdict(verdict)))
-            items += [self.say("flags.promise", text=Foreign(text)) for text in one.get("promises") or []]
+            items += [self.say("flags.promise", text=self._told(text)) for text in one.get("promises") or []]
         for bundle, members in (found.get("opened") or {}).items():
             items.append(self.say("flags.opened", bundle=Code(bundle), members=Code(" ".join(members))))
         if not found:
             flags = self.bisect.get("flags") or []
             items += [self.say("flags.given", flags=Code(" ".join(flags)))] if flags else []
-            items += [self.say("flags.promise", text=Foreign(text)) for text in self.bisect.get("promises") or []]
+            items += [self.say("flags.promise", text=self._told(text)) for text in self.bisect.get("promises") or []]
         elif not found.get("complete", True):
             items.append(self.say("flags.incomplete"))
-        items += [(Foreign(note),) for note in found.get("notes") or []]
+        items += [(self._told(note),) for note in found.get("notes") or []]
         return [Bullets(tuple(items))] if items else []
 
     def _culprit(self) -> list[Block]:
@@ -258,11 +262,11 @@ class _Writer:
             items.append(self.say("culprit.objects", good=good, bad=bad))
         confirmation = bisect.get("confirmation") or {}
         if confirmation and bisect.get("status") != "found":
-            items.append(self.say("culprit.caveat", text=Foreign(confirmation["text"])))
+            items.append(self.say("culprit.caveat", text=self._told(confirmation["text"])))
         elif confirmation.get("kind") == "option" and confirmation.get("option"):
             items.append(self.say("culprit.confirmed.option", option=Code(confirmation["option"])))
         elif confirmation:
-            items.append(self.say("culprit.confirmed.other", text=Foreign(confirmation["text"])))
+            items.append(self.say("culprit.confirmed.other", text=self._told(confirmation["text"])))
         blocks: list[Block] = [Bullets(tuple(items))]
         edges = bisect.get("edges") or []
         if len(edges) > 1:
@@ -291,7 +295,7 @@ class _Writer:
             blocks.append(Paragraph(self.say(f"where.{found['confirmed']}", count=found["sufficient"])))
         else:
             reason = str(self.result.get("first_bad_instruction_reason") or where.get("reason") or "?")
-            blocks.append(Paragraph(self.say("where.none", reason=Foreign(reason))))
+            blocks.append(Paragraph(self.say("where.none", reason=self._told(reason))))
         if where.get("verifier"):
             blocks.append(Listing(where["verifier"], "", self.say("where.verifier_text")))
         if where.get("diff"):
@@ -302,7 +306,7 @@ class _Writer:
             ran = "verified" if where.get("reproducer_verified") else "unverified"
             blocks.append(Paragraph(self.say(f"where.reproducer_{ran}")))
         notes = where.get("notes") or []
-        return [*blocks, Bullets(tuple((Foreign(note),) for note in notes))] if notes else blocks
+        return [*blocks, Bullets(tuple((self._told(note),) for note in notes))] if notes else blocks
 
     def _table(self) -> list[Block]:
         rows = self.result.get("table") or self.bisect.get("table") or []
@@ -314,10 +318,10 @@ class _Writer:
         cells = []
         for row in rows:
             cell: list[Pieces] = [self._on(row["flag"]), self._on(row["pass_state"] if full else row["pass"])]
-            cell += [self._on(row["function"])] if full else []
+            cell += [(self._told(row["function"]),)] if full else []
             cell.append((self._verdict(row["verdict"]),))
             cell += [(f"{row['fails']}/{row['runs']}",)] if full else []
-            cells.append((*cell, self._short(row["object"]), (Foreign(row["how"]),)))
+            cells.append((*cell, self._short(row["object"]), (self._told(row["how"]),)))
         return [Table(tuple((self.words.word(f"table.{key}"),) for key in keys), tuple(cells))]
 
     def _workarounds(self) -> list[Block]:
@@ -326,19 +330,22 @@ class _Writer:
             return [Paragraph(self.say("work.none"))] if self.culprit else []
         simulated = bool(self.result.get("simulated"))
         speed = any(row.get("speed_s") is not None for row in rows)
-        keys = ["change", "verdict", "error", *(["speed"] if speed else []), "note"]
+        keys = ["change", "verdict", "runs", "error", "object", *(["speed"] if speed else []), "note"]
         cells = []
         for row in rows:
             error = row.get("max_err")
-            nothing = self.words.word("work.no_effect_sim" if simulated else "work.no_effect")
-            notes = [nothing] if row["no_effect"] else []
             cell: list[Pieces] = [
-                (Code(row["change"]),), (self._verdict(row["verdict"]),), (f"{error:g}" if error is not None else "-",),
+                (Code(self.words.told(row["change"])),), (self._verdict(row["verdict"]),),
+                (f"{row['fails']}/{row['runs']}" if row.get("runs") else "-",),
+                (f"{error:g}" if error is not None else "-",), self._short(row.get("object")),
             ]  # fmt: skip
             if speed:
                 cell.append((f"{row['speed_s']:g}" if row.get("speed_s") is not None else "-",))
-            told: Pieces = (*notes, *((" ", Foreign(row["note"])) if row.get("note") else ()))
-            cells.append((*cell, told or ("-",)))
+            notes: list[Piece] = [self._told(row["note"])] if row.get("note") else []
+            if row["no_effect"] and "no effect" not in (row.get("note") or ""):
+                nothing = self.words.word("work.no_effect_sim" if simulated else "work.no_effect")
+                notes.append(f"; {nothing}" if notes else nothing)
+            cells.append((*cell, tuple(notes) or ("-",)))
         blocks: list[Block] = [Table(tuple((self.words.word(f"work.{key}"),) for key in keys), tuple(cells))]
         if not speed:
             blocks.append(Paragraph(self.say("work.no_speed")))
@@ -353,9 +360,9 @@ class _Writer:
             return [Paragraph(self.say("screen.none"))]
         checks = screen.get("checks") or []
         if screen.get("reason"):
-            first = self.say("screen.finding", reason=Foreign(screen["reason"]))
+            first = self.say("screen.finding", reason=self._told(screen["reason"]))
         elif screen.get("state") != "done" or not checks:
-            first = self.say("screen.skipped", state=Foreign(str(screen.get("state"))))
+            first = self.say("screen.skipped", state=self._told(str(screen.get("state"))))
         else:
             first = self.say("screen.clean")
         blocks: list[Block] = [Paragraph(first)]
@@ -363,8 +370,8 @@ class _Writer:
             header = tuple((self.words.word(f"screen.{key}"),) for key in ("check", "part", "outcome", "text"))
             rows: list[tuple[Pieces, ...]] = []
             for one in checks:
-                told: list[Pieces] = [(Foreign(one[key] or "-"),) for key in ("part", "outcome", "text")]
-                rows.append(((Code(one["name"]),), *told))
+                told: list[Pieces] = [(self._told(one[key] or "-"),) for key in ("part", "outcome", "text")]
+                rows.append(((Code(self.words.told(one["name"])),), *told))
             blocks.append(Table(header, tuple(rows)))
         return blocks
 
@@ -382,10 +389,11 @@ class _Writer:
         for step in ("flag_sets", "screen", "where"):
             state = (self.result.get(step) or {}).get("state")
             if state and state != "done":
-                items.append(self.say("tested.step", step=Code(step), state=Foreign(state)))
+                items.append(self.say("tested.step", step=Code(step), state=self._told(state)))
         for check in (self.result.get("screen") or {}).get("checks") or []:
             if check["outcome"] == "not run":
-                items.append(self.say("tested.not_run", what=Code(f"{check['name']}: {check['text']}")))
+                what = f"{self.words.told(check['name'])}: {self.words.told(check['text'])}"
+                items.append(self.say("tested.not_run", what=Code(what)))
         if self.result.get("simulated"):
             items.append(self.say("tested.device"))
         items.append(self.say("tested.other_compilers", command=Code("mccprobe recheck")))
@@ -408,11 +416,11 @@ class _Writer:
         if not signature.get("title"):
             return []
         items = [
-            self.say("signature.shape", title=Code(signature["title"]), shape=Foreign(signature.get("shape") or "?"))
+            self.say("signature.shape", title=Code(signature["title"]), shape=self._told(signature.get("shape") or "?"))
         ]
         for other in signature.get("others") or []:
             key = {True: "signature.shows", False: "signature.shows_not"}.get(other["shows"], "signature.unknown")
-            told: Pieces = (", ", Foreign(other["text"])) if other.get("text") else ()
+            told: Pieces = (", ", self._told(other["text"])) if other.get("text") else ()
             items.append((*self.say("signature.other", name=Code(other["name"]), text=self.words.word(key)), *told))
         return [Bullets(tuple(items))]
 
@@ -422,7 +430,7 @@ class _Writer:
         texts = dict.fromkeys([*both, *warnings])
         listed = [text for text in texts if not text.startswith("  ")]
         code = [text for text in texts if text.startswith("  ")]
-        blocks: list[Block] = [Bullets(tuple((Foreign(text),) for text in listed))] if listed else []
+        blocks: list[Block] = [Bullets(tuple((self._told(text),) for text in listed))] if listed else []
         return [*blocks, Listing("\n".join(code), "diff")] if code else blocks
 
     def _files(self) -> list[Block]:

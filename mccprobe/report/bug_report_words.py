@@ -13,6 +13,8 @@ from mccprobe.report.fence import one_line
 LANGUAGES = ("en", "zh")
 _FOLDER = Path(__file__).parent / "templates"
 _FIELD = re.compile(r"\{(\w+)\}")
+_GROUP = re.compile(r"\\(\d)")
+_SEMICOLON = "\uff1b"  # the wide one of Chinese text
 
 
 @dataclass(frozen=True)
@@ -44,6 +46,7 @@ class Words:
 
     language: str
     table: dict[str, str]
+    phrases: tuple[tuple[re.Pattern[str], str], ...] = ()
 
     def say(self, key: str, **fields: Piece | int | float) -> Pieces:
         """The sentence with its fields; numbers are our own text. Raises KeyError for what is not there."""
@@ -64,9 +67,23 @@ class Words:
     def has(self, key: str) -> bool:
         return key in self.table
 
+    def told(self, text: str) -> str:
+        """What a step of the run told, in this language as far as the table of phrases goes; the rest as it is."""
+        if not self.phrases or not text:
+            return text
+        for pattern, replacement in self.phrases:
+            found = pattern.fullmatch(text)
+            if found:
+                groups = [self.told(group or "") for group in found.groups()]
+                return _GROUP.sub(lambda number, groups=groups: groups[int(number[1]) - 1], replacement)  # type: ignore[misc]
+        parts = text.split("; ")
+        return text if len(parts) == 1 else _SEMICOLON.join(map(self.told, parts))
+
 
 @functools.cache
 def load_words(language: str) -> Words:
-    """The table of one language (LANGUAGES)."""
+    """The tables of one language (LANGUAGES)."""
     text = (_FOLDER / f"bug_report.{language}.toml").read_text("utf-8")
-    return Words(language, tomllib.loads(text))
+    phrases = _FOLDER / f"phrases.{language}.toml"
+    rows = tomllib.loads(phrases.read_text("utf-8"))["phrase"] if phrases.is_file() else []
+    return Words(language, tomllib.loads(text), tuple((re.compile(row[0]), row[1]) for row in rows))

@@ -8,8 +8,9 @@ from typing import Any
 from mccprobe import __version__
 from mccprobe.isa.change import KINDS, Entry, FunctionChange
 from mccprobe.isa.diff import ImageChange
-from mccprobe.isa.pipes import mix
-from mccprobe.isa.records import Instruction
+from mccprobe.isa.pipes import UNKNOWN, mix
+from mccprobe.isa.records import Function, Instruction
+from mccprobe.report.lines import joined
 
 SCHEMA_VERSION = 1
 _MARKS = {
@@ -54,7 +55,8 @@ def _image(one: ImageChange) -> dict[str, Any]:
 
 def _warnings(one: ImageChange) -> list[str]:
     """What could not be read on either side."""
-    return [text for side in (one.left, one.right) if side is not None for text in side.warnings]
+    sides = (side for side in (one.left, one.right) if side is not None)
+    return list(dict.fromkeys(text for side in sides for text in side.warnings))
 
 
 def _function(one: FunctionChange) -> dict[str, Any]:
@@ -62,12 +64,18 @@ def _function(one: FunctionChange) -> dict[str, Any]:
         "a": one.left.name,
         "b": one.right.name,
         "equal": one.equal,
-        "instructions": {"a": len(one.left.instructions), "b": len(one.right.instructions)},
+        "instructions": {"a": _count(one.left), "b": _count(one.right)},
         "mix": {"a": mix(one.left.instructions), "b": mix(one.right.instructions)},
         "counts": one.counts,
         "renames": one.renames,
         "differences": [_entry(one, entry) for entry in one.differing()],
     }
+
+
+def _count(function: Function) -> int | None:
+    """Instructions of a function; None where nobody decoded any: words are no instructions."""
+    instructions = function.instructions
+    return None if instructions and all(one.pipe == UNKNOWN for one in instructions) else len(instructions)
 
 
 def _entry(one: FunctionChange, entry: Entry) -> dict[str, Any]:
@@ -82,7 +90,14 @@ def _side(instructions: Sequence[Instruction], index: int | None) -> dict[str, A
     if index is None:
         return None
     one = instructions[index]
-    return {"index": index, "address": one.address, "control": one.control, "text": one.text, "pipe": one.pipe}
+    return {
+        "index": index,
+        "address": one.address,
+        "bytes": None if one.data is None else one.data.hex(),
+        "control": one.control,
+        "text": one.text,
+        "pipe": one.pipe,
+    }
 
 
 def render(changes: Sequence[ImageChange], left: str, right: str, *, limit: int) -> str:
@@ -92,7 +107,7 @@ def render(changes: Sequence[ImageChange], left: str, right: str, *, limit: int)
         lines += _image_lines(one, limit)
     if all(one.equal for one in changes):
         lines.append("no difference")
-    return "\n".join(lines)
+    return joined(lines)
 
 
 def _image_lines(one: ImageChange, limit: int) -> Iterator[str]:
@@ -122,7 +137,10 @@ def _shown(value: Any) -> str:
 
 def _function_lines(one: FunctionChange, limit: int) -> Iterator[str]:
     name = one.left.name if one.left.name == one.right.name else f"{one.left.name} -> {one.right.name}"
-    yield f"  {name}: {len(one.left.instructions)} -> {len(one.right.instructions)} instructions"
+    long = [len(side.instructions) for side in (one.left, one.right)]
+    nouns = ["undecoded words" if _count(side) is None else "instructions" for side in (one.left, one.right)]
+    apart = f" {nouns[0]}" if nouns[0] != nouns[1] else ""
+    yield f"  {name}: {long[0]}{apart} -> {long[1]} {nouns[1]}"
     counts = one.counts
     yield "    " + ", ".join(f"{counts[kind]} {kind}" for kind in KINDS if counts[kind] or kind == "same")
     changed = [kind for kind in KINDS if counts[kind] and kind != "same"]
@@ -172,4 +190,6 @@ def _text(one: Instruction | None, control: bool) -> str:
     if one is None:
         return ""
     parts = [f"[{one.control}]" if control and one.control else "", one.flags, one.text]
+    if one.data is not None and (one.pipe == UNKNOWN or one.confidence):
+        parts.append(one.data.hex(" "))
     return " ".join(part for part in parts if part)

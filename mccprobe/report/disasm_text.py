@@ -9,6 +9,7 @@ from mccprobe.isa.pipes import pipe_table
 from mccprobe.isa.records import Instruction
 from mccprobe.isa.summary import INSTRUCTION_CACHE_BYTES, Summary, WordCounts
 from mccprobe.report.disasm_record import FunctionView, ImageView, fits_cache
+from mccprobe.report.lines import joined
 
 SHOWN_UNKNOWN_LINES = 5
 
@@ -20,7 +21,7 @@ def render(views: Sequence[ImageView], *, words: bool, loops: bool) -> str:
         if lines:
             lines.append("")
         lines += _image(one, words, loops)
-    return "\n".join(lines)
+    return joined(lines)
 
 
 def _image(one: ImageView, words: bool, loops: bool) -> Iterator[str]:

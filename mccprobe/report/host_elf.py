@@ -12,10 +12,12 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from mccprobe.binary.elf import ET_REL, HOSTS, STT_FUNC, STT_OBJECT, Elf, iter_symbols, parse_elf, read_code_symbols
+from mccprobe.binary.metadata import MTGPU
+from mccprobe.binary.read import SIMULATED
 from mccprobe.binary.records import DeviceImage, KernelMetadata
 from mccprobe.errors import BadElf
 
-SIM_HEADING = "SIMULATED x86-64 code, not MP22"
+SIM_HEADING = SIMULATED
 
 
 @dataclass(frozen=True)
@@ -114,7 +116,7 @@ def host_kernels(image: DeviceImage, *, simulated: bool) -> list[tuple[KernelMet
             symbol=function.name,
             target=machine or image.target,
             source_format=image.kind,
-            registers={},
+            registers=dict.fromkeys(MTGPU.registers) if simulated else {},  # mcc would count these, nobody does here
             shared_memory_bytes=function.shared_bytes if simulated else None,
             private_memory_bytes=function.stack_bytes,
             spills=None,

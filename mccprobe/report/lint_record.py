@@ -7,6 +7,7 @@ from typing import Any
 
 from mccprobe import __version__
 from mccprobe.isa.lint import Finding, LintResult, Rule
+from mccprobe.report.lines import joined
 
 SCHEMA_VERSION = 1
 
@@ -25,6 +26,7 @@ def document(results: Sequence[LintResult], rules: Sequence[Rule]) -> dict[str, 
                 "origin": one.source.image.origin,
                 "target": one.source.listing.target or one.source.image.target,
                 "functions": one.functions,
+                "unread": one.unread,
                 "rules": one.rules,
                 "findings": [_finding(item) for item in one.findings],
                 "observations": [_finding(item) for item in one.observations],
@@ -54,10 +56,17 @@ def render(results: Sequence[LintResult]) -> str:
     found = sum(len(one.findings) for one in results)
     functions = sum(one.functions for one in results if one.rules)
     if not any(one.rules for one in results):
-        return "\n".join([*lines, "nothing checked"])
-    noun = "function" if functions == 1 else "functions"
-    lines.append(f"{'clean' if not found else f'{found} finding' + 's' * (found != 1)}: {functions} {noun} checked")
-    return "\n".join(lines)
+        return joined([*lines, "nothing checked"])
+    unread = sum(one.unread for one in results if one.rules)
+    said = f"{functions} {_functions(functions)} checked"
+    if unread:
+        said += f", {unread} of them by metadata alone: their code is not here, or has no operands"
+    lines.append(f"{'clean' if not found else f'{found} finding' + 's' * (found != 1)}: {said}")
+    return joined(lines)
+
+
+def _functions(number: int) -> str:
+    return "function" if number == 1 else "functions"
 
 
 def _image(one: LintResult) -> Iterator[str]:

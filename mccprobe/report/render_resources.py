@@ -13,6 +13,7 @@ from mccprobe.console import visible
 from mccprobe.model.estimate import AT_MOST, Occupancy
 from mccprobe.model.frames import flat_row
 from mccprobe.model.resources import KernelResources, is_mtgpu, sources
+from mccprobe.report.lines import joined, one_line
 from mccprobe.report.published import Comparison, scalar_text
 from mccprobe.report.resources_record import ResourceReport
 
@@ -29,7 +30,7 @@ def render_text(report: ResourceReport) -> str:
     if report.warnings:
         lines = ["warnings:", *(f"  - {warning}" for warning in report.warnings)]
         parts.append("\n".join(_headed(_common_heading(report), lines)))
-    return visible("\n\n".join(parts))
+    return "\n\n".join(parts)
 
 
 def render_terminal(report: ResourceReport, width: int) -> str:
@@ -38,7 +39,7 @@ def render_terminal(report: ResourceReport, width: int) -> str:
     for heading in dict.fromkeys(kernel.heading for kernel in report.kernels):
         rows = [overview_row(kernel) for kernel in report.kernels if kernel.heading == heading]
         table = _rich_table(rows, width - len(heading) - (2 if heading else 0))
-        parts.append("\n".join(_headed(heading, table)))
+        parts.append("\n".join(f"{heading}: {line}" if heading else line for line in table))
     return "\n\n".join([*parts, render_text(report)])
 
 
@@ -56,7 +57,7 @@ def _rich_table(rows: Sequence[list[str]], width: int) -> list[str]:
             name, overflow="fold", justify="left" if text else "right", no_wrap=least is None, min_width=least
         )
     for row in rows:
-        table.add_row(*(Text(visible(cell)) for cell in row))
+        table.add_row(*(Text(one_line(cell)) for cell in row))
     stream = io.StringIO()
     # with a width alone rich would fall back to 80 columns where TERM is dumb
     width = max(width, MINIMUM_WIDTH)
@@ -91,8 +92,12 @@ def render_csv(report: ResourceReport) -> str:
     rows = [flat_row(kernel) for kernel in report.kernels]
     writer = csv.DictWriter(stream, list(rows[0]) if rows else ["name"], lineterminator="\n")
     writer.writeheader()
-    writer.writerows(rows)
+    writer.writerows({key: _cell(value) for key, value in row.items()} for row in rows)
     return stream.getvalue()
+
+
+def _cell(value: object) -> object:
+    return visible(value) if isinstance(value, str) else value
 
 
 def render_markdown(report: ResourceReport) -> str:
@@ -113,8 +118,9 @@ def render_markdown(report: ResourceReport) -> str:
         head = f"{headings}: " if headings else ""
         lines += ["", f"{head}Published figures of {report.comparison.kernel}: {report.comparison.note}.", ""]
         lines += _markdown_comparison(report.comparison)
-    lines += [f"\nWarning: {warning}" for warning in report.warnings]
-    return visible("\n".join(lines))
+    for warning in report.warnings:
+        lines += ["", f"Warning: {warning}"]
+    return joined(lines)
 
 
 def _markdown_table(header: Iterable[str], rows: Iterable[Iterable[str]]) -> Iterator[str]:
@@ -122,7 +128,7 @@ def _markdown_table(header: Iterable[str], rows: Iterable[Iterable[str]]) -> Ite
     yield "| " + " | ".join(header) + " |"
     yield "|" + " --- |" * len(header)
     for row in rows:
-        yield "| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |"
+        yield "| " + " | ".join(one_line(cell).replace("|", "\\|") for cell in row) + " |"
 
 
 def _markdown_comparison(comparison: Comparison) -> Iterator[str]:
@@ -141,7 +147,7 @@ def _markdown_comparison(comparison: Comparison) -> Iterator[str]:
 
 def _headed(heading: str, lines: Iterable[str]) -> Iterator[str]:
     for line in lines:
-        yield f"{heading}: {line}" if heading else line
+        yield one_line(f"{heading}: {line}" if heading else line)
 
 
 def _common_heading(report: ResourceReport) -> str:

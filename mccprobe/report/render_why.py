@@ -181,7 +181,10 @@ def _signature(report: WhyReport) -> list[str]:
         return []
     lines = [f"signature: {found.title}; {found.shape or 'shape of the edit not known'}"]
     words = {True: "shows it", False: "does not", None: "not known"}
-    return [*lines, *(f"  {other.name}: {words[other.shows]}: {other.text}" for other in found.others)]
+    alike: dict[str, list[str]] = {}  # many kernels may have one reason not to be tried
+    for other in found.others:
+        alike.setdefault(f"{words[other.shows]}: {other.text}", []).append(other.name)
+    return [*lines, *(f"  {', '.join(names)}: {text}" for text, names in alike.items())]
 
 
 def _hash(digest: str | None) -> str:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from mccprobe import __version__
-from mccprobe.binary.read import read_images, read_kernels
+from mccprobe.binary.read import is_simulated, read_images, read_kernels
 from mccprobe.binary.records import DeviceImage, KernelMetadata
 from mccprobe.errors import InputError
 from mccprobe.isa.by_table import tables_folder
@@ -143,8 +143,7 @@ def _kernels(
     else:
         code = ImageCode(reason="not asked for (--no-instructions)")
     if image.kind == "host-elf":
-        # a stand-in's device image lies in a bundle under the vendor's id, and is host code all the same
-        simulated = simulated or "musa" in image.entry_id
+        simulated = simulated or is_simulated(image)
         heading = heading or (SIM_HEADING if simulated else "")
         listed = [metadata for metadata, _ in host_kernels(image, simulated=simulated)]
     elif image.kind == "listing":

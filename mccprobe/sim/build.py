@@ -26,6 +26,7 @@ from mccprobe.errors import ToolchainError
 from mccprobe.process import RunResult, RunSpec, run
 
 SIM_VERSION = "0.1.0"
+LAB_PLUGIN = Path("lib") / "mccsim-lab.so"  # below the SDK's root; for `check --lab` alone
 STEP_TIMEOUT_S = 300.0  # one compile takes seconds; this only ends a hung one
 CPU_FEATURES = ("avx2", "fma", "f16c")  # what the device job compiles for
 SHARED_RUNTIME = "lib/shared/libmusart.so"  # below the SDK: only for programs that name its folder
@@ -33,6 +34,7 @@ INSTALL_HINT = "install the packages clang-14 and lld-14 (Debian, Ubuntu: apt-ge
 
 _HERE = Path(__file__).resolve().parent
 _PLUGIN_HEADER = "llvm/CodeGen/MachineScheduler.h"  # of llvm-14-dev
+_LAB_PASS = "lab_access"  # the one source of plugin/ that becomes a plugin of its own
 # LLVM's own defines (llvm-config-14 --cxxflags) plus NDEBUG, which llvm-config does not print:
 # without it the scheduler classes have another layout than in the installed library.
 _LLVM_DEFINES = ("NDEBUG", "_GNU_SOURCE", *(f"__STDC_{n}_MACROS" for n in ("CONSTANT", "FORMAT", "LIMIT")))
@@ -63,7 +65,7 @@ class SimBuildError(ToolchainError):
 
 @dataclass(frozen=True)
 class SimSdk:
-    """A built SDK. `why_no_plugin` is empty when the simulated fault is available."""
+    """A built SDK. `why_no_plugin` is empty when the simulated fault and the laboratory's pass are available."""
 
     root: Path
     mcc: Path
@@ -272,14 +274,18 @@ def _link(root: Path, tools: _Tools, objects: dict[str, list[Path]]) -> None:
     _step([*link, *map(str, bundler), "-o", str(root / "bin" / "clang-offload-bundler")])
     if "plugin" in objects:
         # LLVM's symbols are left open: they must come from the clang that loads the plugin
-        _step([*link, "-shared", *map(str, objects["plugin"]), "-o", str(root / "lib" / "mccsim.so")])
+        lab = [path for path in objects["plugin"] if path.stem == f"plugin-{_LAB_PASS}"]
+        fault = [path for path in objects["plugin"] if path not in lab]
+        _step([*link, "-shared", *map(str, fault), "-o", str(root / "lib" / "mccsim.so")])
+        _step([*link, "-shared", *map(str, lab), "-o", str(root / LAB_PLUGIN)])
     own_ar = tools.clang.parent / "llvm-ar"
     archiver = str(own_ar) if own_ar.exists() else (shutil.which("llvm-ar-14") or "ar")
     _step([archiver, "rcs", str(root / "lib" / "libmusart.a"), *map(str, objects["runtime"])])
     # in a folder of its own, so that -lmusart stays the archive: a recorder by LD_PRELOAD needs a shared runtime
     shared = root / SHARED_RUNTIME
     shared.parent.mkdir()
-    _step([*link, "-shared", "-Wl,-soname,libmusart.so", *map(str, objects["runtime"]), "-ldl", "-lm", "-o", str(shared)])
+    runtime = [*map(str, objects["runtime"]), "-ldl", "-lm"]
+    _step([*link, "-shared", "-Wl,-soname,libmusart.so", *runtime, "-o", str(shared)])
 
 
 def _check_plugin(root: Path, tools: _Tools) -> str:
@@ -288,14 +294,15 @@ def _check_plugin(root: Path, tools: _Tools) -> str:
         return (
             "the LLVM 14 headers are missing: install llvm-14-dev; the plugin is then built at the next start"
         )
-    plugin = root / "lib" / "mccsim.so"
-    argv = [str(tools.clang), f"-fplugin={plugin}", "-mllvm", "-mccprobe-sim-device-job"]
+    plugin, lab = root / "lib" / "mccsim.so", root / LAB_PLUGIN
+    argv = [str(tools.clang), f"-fplugin={plugin}", f"-fpass-plugin={lab}", "-mllvm", "-mccprobe-sim-device-job"]
     result = run(
         RunSpec([*argv, "-O1", "-x", "c", "-c", "/dev/null", "-o", os.devnull], timeout_s=STEP_TIMEOUT_S)
     )
     if result.ok:
         return ""
     plugin.unlink()
+    lab.unlink()
     first = (result.stderr_text.strip().splitlines() or [result.describe()])[0]
     return f"{tools.clang} does not load the plugin ({first}); llvm-14-dev must match clang-14"
 

@@ -22,6 +22,7 @@ from mccprobe.toolchain.driver import ClangDriver
 
 INSTALL_HINT = "install NVIDIA's CUDA toolkit (nvcc), or put its bin folder into PATH"
 INCLUDE = Path(__file__).resolve().parent / "cuda_include"
+DEFAULT_HOME = "/usr/local/cuda"  # where NVIDIA's installer puts the toolkit
 LEAST_CAPABILITY = 80  # mma.sync.m16n8k16 with half operands: PTX ISA, "requires sm_80 or higher"
 _DEFAULT_CAPABILITY = 80  # compiled for where no GPU can be asked: ptxas of the driver takes it further
 _PROBE = "__global__ void mccprobe_probe(float *out) { *out = *out * 2.0f; }\n"
@@ -147,7 +148,7 @@ def _visible_gpu() -> str:
 def cuda_toolchain() -> CudaToolchain:
     """nvcc from PATH or CUDA_HOME. Raises CompilerNotFound, ToolchainError."""
     homes = [os.environ[name] for name in ("CUDA_HOME", "CUDA_PATH") if os.environ.get(name)]
-    for home in [*homes, "/usr/local/cuda"]:
+    for home in [*homes, DEFAULT_HOME]:
         nvcc = Path(home) / "bin" / "nvcc"
         if locate.which("nvcc") is None and nvcc.is_file():
             return CudaToolchain(nvcc)

@@ -22,7 +22,7 @@ class Launch:
     """One launch. kernel: its mangled name, None if nobody registered it; symbol: then the host function's.
 
     inside: the recorded call that made it (a runtime that calls the driver), None for the program's own.
-    result: of the call, 0 if it was taken.
+    result: of the call, 0 if it was taken. simulated: in a program of the stand-in.
     """
 
     api: str
@@ -36,6 +36,7 @@ class Launch:
     time_ns: int
     order: int
     inside: str | None
+    simulated: bool
     result: int = 0
 
     @property
@@ -103,6 +104,7 @@ def read_record(folder: Path) -> Record:
                 _launch(entry)
                 launches.append(entry)
             elif entry["event"] == "module":
+                _text(entry["path"]), _text(entry["file"])
                 modules.append(entry)
             elif entry["event"] == "refused":
                 refused[_number(entry["pid"]), _number(entry["order"])] = _number(entry["result"])
@@ -114,7 +116,7 @@ def read_record(folder: Path) -> Record:
     )  # fmt: skip
 
 
-def _lines(path: Path) -> Iterator[Mapping[str, Any]]:
+def _lines(path: Path) -> Iterator[dict[str, Any]]:
     """One mapping a line; an empty one for a damaged line."""
     try:
         data = path.read_bytes()
@@ -150,9 +152,10 @@ def _text(value: Any) -> str | None:
 
 def _launch(entry: Mapping[str, Any], result: int = 0) -> Launch:
     return Launch(
-        str(entry["api"]), _text(entry["kernel"]), _text(entry["symbol"]), _shape(entry["grid"]), _shape(entry["block"]),
-        _number(entry["dynamic_shared_bytes"]), _number(entry["pid"]), _number(entry["tid"]), _number(entry["time_ns"]),
-        _number(entry["order"]), _text(entry["inside"]), result,
+        str(entry["api"]), _text(entry["kernel"]), _text(entry["symbol"]), _shape(entry["grid"]),
+        _shape(entry["block"]), _number(entry["dynamic_shared_bytes"]), _number(entry["pid"]), _number(entry["tid"]),
+        _number(entry["time_ns"]), _number(entry["order"]), _text(entry["inside"]),
+        entry["simulated"] is True, result,
     )  # fmt: skip
 
 
@@ -167,7 +170,8 @@ def _modules(entries: list[dict[str, Any]], folder: Path) -> Iterator[Module]:
         name = f"{MODULE_FOLDER}/{Path(str(file)).name}" if file else None  # of our folder alone, whatever it says
         saved = folder / name if name else None
         digest = hashlib.sha256(saved.read_bytes()).hexdigest() if saved is not None and saved.is_file() else None
+        own = sum(entry.get("inside") is None for entry in group)  # the rest is one load, handed on
         yield Module(
             str(group[0].get("api")), name if digest else None, _text(path), size if isinstance(size, int) else 0,
-            digest, len(group),
+            digest, own or len(group),
         )  # fmt: skip

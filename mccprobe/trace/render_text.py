@@ -16,8 +16,8 @@ def render_trace(traced: Traced, demangle: Callable[[str], str] = lambda name: n
     record = traced.record
     kernels = record.kernels()
     lines = [
-        f"{mark}{len(record.launches)} launches of {len({one.kernel for one in kernels})} kernels, "
-        f"{len(record.modules)} modules, {len(record.processes)} process(es); the program ended with {traced.status}"
+        f"{mark}launches: {sum(one.launches for one in kernels)}, kernels: {len({one.kernel for one in kernels})}, "
+        f"modules: {len(record.modules)}, processes: {len(record.processes)}; the program ended with {traced.status}"
     ]
     for one in kernels[:SHOWN]:
         refused = f", {one.refused} REFUSED" if one.refused else ""

@@ -15,20 +15,19 @@ from mccprobe import __version__
 from mccprobe.binary.elf import SHN_UNDEF, is_elf, iter_symbols, parse_elf
 from mccprobe.compilation.store import disk_errors
 from mccprobe.errors import BadElf, CannotTrace, CompilerNotFound
-from mccprobe.process import RunResult, RunSpec, run
+from mccprobe.process import RunResult
 from mccprobe.toolchain import locate
 from mccprobe.trace.library import recorder_library
 from mccprobe.trace.read import MODULE_FOLDER, RECORD_FILE, Record, read_record
+from mccprobe.trace.streams import run_on_own_streams
 
 PT_INTERP = 3  # program header of the loader: without it LD_PRELOAD means nothing
-SIM_MARK = "__mccsim_device_entries"  # a symbol of the stand-in's runtime
+SIM_MARK = "__mccsim_syncthreads"  # a function of the stand-in's runtime
 STDOUT_FILE = "stdout"
 NOTHING = (
     "nothing was recorded: no kernel ran, the runtime is linked statically, or it was loaded with dlopen and its "
     "functions fetched with dlsym"
 )
-# The program writes to our own streams, not to pipes that are read and bounded.
-_OWN_STREAMS = 'own=$1; library=$2; shift 2; exec env LD_PRELOAD="$library" "$@" <"$own/0" >>"$own/1" 2>>"$own/2"'
 
 
 @dataclass(frozen=True)
@@ -45,15 +44,20 @@ class TraceRequest:
 
 @dataclass(frozen=True)
 class Traced:
-    """status: the program's own, as a shell gives it. simulated: the runtime was the stand-in's."""
+    """One traced run."""
 
     request: TraceRequest
     result: RunResult
     record: Record
-    simulated: bool
+
+    @property
+    def simulated(self) -> bool:
+        """True if the stand-in's runtime took a launch."""
+        return any(launch.simulated for launch in self.record.launches)
 
     @property
     def status(self) -> int:
+        """The program's own, as a shell gives it."""
         code = self.result.returncode if self.result.returncode is not None else 127
         return code if code >= 0 else 128 - code
 
@@ -95,63 +99,46 @@ def trace(request: TraceRequest) -> Traced:
     """Run it. Raises CannotTrace, CompilerNotFound, ToolchainError, RunDirectoryUnusable."""
     program = locate.which(request.argv[0])
     if program is None:
-        raise CompilerNotFound(
-            f"command {request.argv[0]}", [], hint="what follows -- is a program and its arguments"
-        )
-    simulated = require_traceable(program)
+        raise CompilerNotFound(f"command {request.argv[0]}", [], hint="what follows -- is a program and its arguments")
+    require_traceable(program)
     library = recorder_library(request.cache)
+    if any(separator in str(library) for separator in " :"):
+        raise CannotTrace(
+            str(library), "has a blank or a colon in its path, where LD_PRELOAD ends a name",
+            "MCCPROBE_CACHE names another cache folder",
+        )  # fmt: skip
     folder = request.folder.absolute()
     with disk_errors(folder):
         (folder / MODULE_FOLDER).mkdir(parents=True, exist_ok=True)
     preload = ":".join(filter(None, (str(library), os.environ.get("LD_PRELOAD", ""))))
     env = {**os.environ, "MCCPROBE_TRACE_DIR": str(folder)}
-    streams = f"/proc/{os.getpid()}/fd"
-    if request.keep_output:
-        streams = _streams_beside(folder)
-    argv = ["/bin/sh", "-c", _OWN_STREAMS, "mccprobe", streams, preload, *request.argv]
-    result = run(RunSpec(argv, env=env, timeout_s=request.timeout_s))
-    return Traced(request, result, read_record(folder), simulated or _is_sim(folder))
+    argv = ["env", f"LD_PRELOAD={preload}", *request.argv]  # the shell before it needs no recorder
+    result = run_on_own_streams(
+        argv, env=env, timeout_s=request.timeout_s, stdout=folder / STDOUT_FILE if request.keep_output else None
+    )
+    return Traced(request, result, read_record(folder))
 
 
-def _streams_beside(folder: Path) -> str:
-    """A folder whose 0 and 2 are our own streams, and whose 1 is a file."""
-    streams = folder / ".streams"
-    with disk_errors(folder):
-        (folder / STDOUT_FILE).write_bytes(b"")
-        streams.mkdir(exist_ok=True)
-        for name, target in (("0", f"/proc/{os.getpid()}/fd/0"), ("1", str(folder / STDOUT_FILE)),
-                             ("2", f"/proc/{os.getpid()}/fd/2")):  # fmt: skip
-            (streams / name).unlink(missing_ok=True)
-            (streams / name).symlink_to(target)
-    return str(streams)
-
-
-def require_traceable(program: Path) -> bool:
-    """True if the program names the stand-in's runtime. Raises CannotTrace for one that LD_PRELOAD cannot reach."""
+def require_traceable(program: Path) -> None:
+    """Raise CannotTrace for a program that LD_PRELOAD cannot reach."""
     try:
         data = program.read_bytes()
     except OSError as error:
         raise CannotTrace(str(program), f"cannot be read: {error.strerror or error}", "check the file") from error
     if not is_elf(data):
-        return False  # a script: its interpreter and its children are traced
+        return  # a script: its interpreter and its children are traced
     try:
         elf = parse_elf(data, str(program))
-        symbols = [one for one in iter_symbols(elf) if one.name.startswith("__mccsim_")]
+        inside = any(one.name == SIM_MARK and one.section != SHN_UNDEF for one in iter_symbols(elf))
     except BadElf:
-        return False
+        return
     if not any(segment.type == PT_INTERP for segment in elf.segments):
         raise CannotTrace(str(program), "is linked statically: LD_PRELOAD has no effect on it", "link it dynamically")
-    if any(one.name == SIM_MARK and one.section != SHN_UNDEF for one in symbols):
+    if inside:
         raise CannotTrace(
             str(program), "has the stand-in's runtime inside it (libmusart.a): its launches never leave the program",
             "link it with the shared one: mcc ... $(mccprobe trace --sim-link) -lmusart",
         )  # fmt: skip
-    return bool(symbols)
-
-
-def _is_sim(folder: Path) -> bool:
-    """True if a saved module refers to the stand-in's runtime (a script was traced, or a library launched)."""
-    return any(b"__mccsim_" in file.read_bytes() for file in (folder / MODULE_FOLDER).glob("*.bin"))
 
 
 def sim_link_arguments(sdk: Path, shared_runtime: str) -> list[str]:

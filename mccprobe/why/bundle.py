@@ -113,7 +113,7 @@ def write_bug_report(
         reduced = add_sources(making)
         tell("building the reference once more")
         repro, bad = make_repro(making, Path(temporary))
-        making.add("repro.sh", repro_script(repro).encode(), "repro.sh")
+        making.add("repro.sh", repro_script(repro).encode("utf-8", "surrogateescape"), "repro.sh")
         (staging / "repro.sh").chmod(0o755)
         no_bitcode = add_bitcode(making, Path(temporary)) if toolchain else missing
         _add_evidence(making)

@@ -79,7 +79,7 @@ def search_once_more(making: Making) -> None:
     """No private name is left in any file. Raises BadReport: nothing is written then."""
     for path in sorted(making.staging.rglob("*")):
         name = str(path.relative_to(making.staging))
-        left = making.scrubber.private_in(name.encode() + b"\n" + (path.read_bytes() if path.is_file() else b""))
+        left = making.scrubber.private_in(os.fsencode(name) + b"\n" + (path.read_bytes() if path.is_file() else b""))
         if left:
             raise BadReport(
                 f"{name}: still holds {left[0].kind} {left[0].text} after scrubbing",

@@ -1,7 +1,7 @@
 """A run directory of `why` or `bisect`, read for a bug report: result, request, options, and its own files.
 
-    <run of bisect>/  run.json result.json journal.jsonl unit/
-    <run of why>/     run.json result.json bisect/<as above> where/ reduced/
+<run of bisect>/  run.json result.json journal.jsonl unit/
+<run of why>/     run.json result.json bisect/<as above> where/ reduced/
 """
 
 from __future__ import annotations

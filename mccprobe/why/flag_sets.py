@@ -151,7 +151,8 @@ class _Builds:
         if not subset and space.reference is not None and space.request.only_flags_differ:
             return space.reference.judge
         argv = [self.flags[text].argv for text in self.flags if text in subset]
-        digest = hashlib.sha256("\0".join("\1".join(flag) for flag in argv).encode()).hexdigest()
+        words = "\0".join("\1".join(flag) for flag in argv)
+        digest = hashlib.sha256(words.encode("utf-8", "surrogateescape")).hexdigest()
         return space.variant(argv, f"flags-{digest[:12]}")
 
 

@@ -178,7 +178,7 @@ def _llvm_tool(request: BisectRequest, name: str) -> Path:
     """A tool of the compiler's own version: IR of another version may not be read. Raises ToolchainError."""
     major = request.toolchain.identify().clang_major
     beside = request.toolchain.identify().resolved.parent / name
-    for tried in ((str(beside), f"{name}-{major}") if major else (str(beside),)):
+    for tried in (str(beside), f"{name}-{major}") if major else (str(beside),):
         found = locate.which(tried)
         if found is not None:
             return found
@@ -331,7 +331,7 @@ def _script(task: Task, folder: Path) -> Path:
     syntax = shlex.join(syntax_command(task))
     python = shlex.join([sys.executable, "-m", "mccprobe.why.interesting", str(folder.absolute() / "task.pickle")])
     path = folder.absolute() / "interesting.sh"
-    path.write_text(
+    text = (
         "#!/bin/sh\n"
         "# Written by mccprobe reduce. Exit 0: this file still shows the same fault.\n"
         f"file=${{1:-{name}}}\n"
@@ -339,6 +339,7 @@ def _script(task: Task, folder: Path) -> Path:
         "export PYTHONSAFEPATH=1\n"
         f'exec {python} "$file"\n'
     )
+    path.write_bytes(text.encode("utf-8", "surrogateescape"))
     path.chmod(0o755)
     return path
 

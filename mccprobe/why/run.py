@@ -232,6 +232,9 @@ def _flags(chain: _Chain, plan: Plan) -> tuple[str, ...] | None:
         return found.sets[0].flags
     if found.state is StepState.DONE and found.complete:
         chain.stopped = "no set of the flags gives a wrong result"
+        if plan.request.inputs and not plan.request.toolchain.simulated:
+            name = plan.request.source.name
+            chain.stopped += f" (they reach {name} alone; another source as FILE, if the fault may lie there)"
     elif chain.deadline.passed:
         chain.stopped = chain.stopped or "the time budget was used up before a smallest set was found"
     else:
@@ -257,7 +260,7 @@ def _examine(chain: _Chain, request: BisectRequest, flags: Sequence[str]) -> Non
             chain.screen = screen(request, workspace, tell=chain.tell, deadline=chain.deadline)
         chain.budget |= chain.screen.state is StepState.BUDGET
         if not chain.screen.clean:
-            chain.stopped = f"the program, not yet the compiler: {chain.screen.reason}"
+            chain.stopped = chain.screen.reason
             return
     else:
         chain.screen = Screen(StepState.SKIPPED, reason="--skip-screen" if options.skip_screen else NOT_ASKED)

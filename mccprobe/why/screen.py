@@ -20,11 +20,14 @@ from mccprobe.oracle.verdict import Outcome, Verdict
 from mccprobe.process import RunSpec, run
 from mccprobe.report.why_record import Screen, ScreenCheck, ScreenOutcome, StepState
 from mccprobe.toolchain.command import is_source, language, split_arguments
+from mccprobe.toolchain.locate import QUERY_TIMEOUT_S
 from mccprobe.why.deadline import Deadline
 from mccprobe.why.flag_sets import good_runs_needed
 from mccprobe.why.screen_build import Extra, PlainBuilder, plain_options
+from mccprobe.why.screen_promises import NAME as PROMISES
+from mccprobe.why.screen_promises import PromiseCheck
 from mccprobe.why.screen_repeats import EMULATOR_TRAP, RepeatChecks
-from mccprobe.why.screen_runs import ScreenRuns
+from mccprobe.why.screen_runs import ScreenRuns, environment_prefix
 from mccprobe.why.screen_sanitizers import SanitizerChecks
 from mccprobe.why.screen_weigh import PATTERN, weighed
 
@@ -41,6 +44,10 @@ _DOUBTFUL = (
     "return-stack-address", "shift-count-overflow", "shift-count-negative", "division-by-zero", "null-dereference",
     "infinite-recursion", "format", "sizeof-pointer-memaccess", "dangling", "int-to-pointer-cast",
 )  # fmt: skip
+HEAP = "fresh heap filled"
+# glibc fills what malloc gives with the complement of this byte (mallopt(3), M_PERTURB); 0 does nothing
+_FILL = "90"
+_FILL_CONTROL = "#include <stdlib.h>\nint main(void) { volatile char *p = malloc(99); return p[50] != (char)~90; }\n"
 _WARNING = re.compile(r"^.*: (?:warning|error): .*\[(?:-Werror,)?-W([\w+-]+)[^\]]*\]$", re.MULTILINE)
 
 
@@ -115,6 +122,7 @@ class ScreenChecks:
         self.runs = ScreenRuns(workspace)
         self.sanitizers = SanitizerChecks(self.builder, self.runs, deadline)
         self.repeats = RepeatChecks(workspace, self.runs)
+        self.promises = PromiseCheck(workspace, self._turns_right, from_ir=self.builder.from_ir)
 
     def rows(self) -> list[Row]:
         switches: list[Row] = [(switch.option, "program", self._switch(switch)) for switch in SWITCHES]
@@ -123,7 +131,9 @@ class ScreenChecks:
             ("warnings", "program", self._warnings),
             ("-O0", "program", self._plain),
             (PATTERN, "program", self._pattern),
+            (HEAP, "program", self._heap),
             *switches,
+            (PROMISES, "program", self.promises),
             *self.repeats.rows(),
         ]
 
@@ -153,13 +163,16 @@ class ScreenChecks:
 
     # -- at -O0 ----------------------------------------------------------------------------------
 
-    def _at_o0(self, extra: Extra, ordinal: int = 0) -> tuple[Outcome | None, str, tuple[str, ...]]:
-        """Outcome of the plain build, or why there is none; and how it is built."""
+    def _at_o0(
+        self, extra: Extra, ordinal: int = 0, *, fill: bool = False
+    ) -> tuple[Outcome | None, str, tuple[str, ...]]:
+        """Outcome of the plain build, or why there is none; and how it is built. fill: with fresh heap filled."""
         built = self.builder.build(extra)
         if built.digest is None:
             return None, built.reason, built.command
         program = self.workspace.ledger.run.object_path(built.digest)
-        return self.runs.judged(program, built.digest, "-O0", ordinal, prefix=self.runs.fixed), "", built.command
+        prefix = (*(environment_prefix(MALLOC_PERTURB_=_FILL) if fill else ()), *self.runs.fixed)
+        return self.runs.judged(program, built.digest, "-O0", ordinal, prefix=prefix), "", built.command
 
     def _plain(self) -> ScreenCheck:
         outcome, reason, command = self._at_o0(Extra("-O0"))
@@ -182,16 +195,37 @@ class ScreenChecks:
         filled, reason_too, command = self._at_o0(Extra("pattern", (PATTERN,)))
         if plain is None or filled is None:
             return ScreenCheck(PATTERN, "program", NOT_RUN, f"it does not build: {reason or reason_too}", command)
+        return self._same_filled(PATTERN, plain, filled, command, "stack")
+
+    def _heap(self) -> ScreenCheck:
+        """The same of memory that malloc gives, for programs of any language."""
+        control = self.workspace.ledger.run.root / "unit" / "screen-heap.c"
+        if not control.is_file():
+            self.workspace.ledger.run.write_text(f"unit/{control.name}", _FILL_CONTROL)
+        proof = self.builder.compile_alone(control, Extra("heap", ("-x", "c")))
+        prefix = environment_prefix(MALLOC_PERTURB_=_FILL)
+        path = str(self.workspace.ledger.run.object_path(proof.digest)) if proof.digest else ""
+        if not path or not prefix or not run(RunSpec([*prefix, path], timeout_s=QUERY_TIMEOUT_S)).ok:
+            return ScreenCheck(HEAP, "program", NOT_RUN, "this C library does not fill what malloc gives")
+        plain, reason, command = self._at_o0(Extra("-O0"))
+        filled, _, _ = self._at_o0(Extra("-O0"), fill=True)
+        if plain is None or filled is None:
+            return ScreenCheck(HEAP, "program", NOT_RUN, f"it does not build: {reason}", command)
+        return self._same_filled(HEAP, plain, filled, (*prefix, "program"), "heap")
+
+    def _same_filled(
+        self, name: str, plain: Outcome, filled: Outcome, command: Sequence[str], memory: str
+    ) -> ScreenCheck:
         if plain == filled:
-            return ScreenCheck(PATTERN, "program", CLEAN, "the same as -O0 alone", command)
+            return ScreenCheck(name, "program", CLEAN, "the same as -O0 alone", tuple(command))
         again = [self._at_o0(Extra("-O0"), ordinal)[0] for ordinal in (1, 2)]
         if any(outcome != plain for outcome in again):
-            return ScreenCheck(PATTERN, "program", HINT, "the -O0 build itself differs from run to run", command)
+            return ScreenCheck(name, "program", HINT, "the -O0 build itself differs from run to run", tuple(command))
         text = (
-            f"the program reads stack memory that it never wrote: {plain.verdict} ({plain.reason}) at -O0, "
+            f"the program reads {memory} memory that it never wrote: {plain.verdict} ({plain.reason}) at -O0, "
             f"{filled.verdict} ({filled.reason}) with it"
         )
-        return ScreenCheck(PATTERN, "program", FINDING, text, command)
+        return ScreenCheck(name, "program", FINDING, text, tuple(command))
 
     def _good_runs(self) -> int:
         """GOOD runs after which a build with a switch counts as right; 0 where the bad build is never BAD."""
@@ -210,23 +244,38 @@ class ScreenChecks:
         def check() -> ScreenCheck:
             option = switch.option
             if self.builder.from_ir:
-                return ScreenCheck(option, "program", NOT_RUN, "the front end reads it, and the source is LLVM IR")
+                return self.promises.in_ir(option, switch.means)
             flags = (*self.request.flags, (option,))
             command = (*self.builder.driver, *self.request.bad_args, option, *self.builder.sources)
             judge = self.workspace.variant(flags, f"screen{option}")
             unit = judge.program.unit
             if unit.base == self.workspace.unit.base:
                 return ScreenCheck(option, "program", CLEAN, "changes nothing: the same object", command)
-            needed = self._good_runs()
-            if not needed:
-                return ScreenCheck(option, "program", NOT_RUN, "the bad setting itself was never wrong here", command)
-            for _ in range(needed):
-                outcome = judge.run(unit.base[unit.recorded.active])
-                if outcome.verdict is not Verdict.GOOD:
-                    known = outcome.verdict is Verdict.BAD
-                    text = f"still {outcome.verdict}: {outcome.reason}"
-                    return ScreenCheck(option, "program", CLEAN if known else NOT_RUN, text, command)
-            text = f"alone turns it right ({needed} runs): {switch.means}"
-            return ScreenCheck(option, "program", FINDING, text, command)
+            return self._turns_right(option, command, judge, unit.base[unit.recorded.active], means=switch.means)
 
         return check
+
+    def _turns_right(
+        self, name: str, command: Sequence[str], judge: Judge, digest: str, *, means: str, same: str | None = None
+    ) -> ScreenCheck:
+        """Is the object, made as the bad build but for one thing, right as often as it takes?
+
+        same: the object made the same way without that one thing, where it may be another than the bad build's.
+        """
+        unit = self.workspace.unit
+        judge = Judge(judge.program, judge.oracle, self.workspace.journal)
+        if digest == same:
+            return ScreenCheck(name, "program", CLEAN, "changes nothing: the same object", tuple(command))
+        needed = self._good_runs()
+        if not needed:
+            return ScreenCheck(name, "program", NOT_RUN, "the bad setting itself was never wrong here", tuple(command))
+        elsewhere = same not in (None, unit.base[unit.recorded.active])
+        if same and elsewhere and all(judge.run(same).verdict is not Verdict.BAD for _ in range(needed)):
+            return ScreenCheck(name, "program", NOT_RUN, "made this way, the build is not wrong", tuple(command))
+        for _ in range(needed):
+            outcome = judge.run(digest)
+            if outcome.verdict is not Verdict.GOOD:
+                known = outcome.verdict is Verdict.BAD
+                text = f"still {outcome.verdict}: {outcome.reason}"
+                return ScreenCheck(name, "program", CLEAN if known else NOT_RUN, text, tuple(command))
+        return ScreenCheck(name, "program", FINDING, f"alone turns it right ({needed} runs): {means}", tuple(command))

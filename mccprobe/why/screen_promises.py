@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, Sequence
+import threading
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -28,7 +29,9 @@ _GROUP = re.compile(r"^attributes #\d+ = \{", re.MULTILINE)
 _SIGNATURE = re.compile(r"^(?:define|declare) |(?:^|[ =])(?:call|invoke|callbr) ")
 # LLVM's LangRef: what says that a function or pointer touches less memory than it could
 _NO_ALIAS = re.compile(r"\bnoalias (?!sret)")
-_EFFECTS = re.compile(r"\b(?:readnone|readonly|writeonly|argmemonly|inaccessiblememonly|willreturn)\b|\bmemory\([^)]*\)")
+_EFFECTS = re.compile(
+    r"\b(?:readnone|readonly|writeonly|argmemonly|inaccessiblememonly|willreturn)\b|\bmemory\([^)]*\)"
+)
 _ASSUME = re.compile(r"^\s+(?:tail |notail )?call void @llvm\.assume\(.*$", re.MULTILINE)
 _FUNCTION = re.compile(r"^define [^\n]*\{\n.*?^\}$", re.MULTILINE | re.DOTALL)
 _TWICE = re.compile(r"\b(?:call|invoke) [^\n]*@_*(?:sig)?setjmp\(")
@@ -107,33 +110,43 @@ def without_promises(module: str, text: str | None) -> tuple[str, list[str]]:
     return module, found
 
 
+_INSTRUCTION = re.compile(r"^  .*$", re.MULTILINE)
+
+
+def _instructions(pattern: str) -> Callable[[str], str]:
+    words = re.compile(pattern)
+    return lambda module: _INSTRUCTION.sub(lambda found: words.sub("", found.group()), module)
+
+
+_RELAXED = r"(?<= )(?:fast|nnan|ninf|nsz|arcp|contract|afn|reassoc) "
+_PROGRESS = re.compile(r"(?<= )mustprogress |, !\{!\"llvm\.loop\.mustprogress\"\}")
+# what clang's options leave out of the IR, for sources that are IR already
+IN_IR: dict[str, Callable[[str], str]] = {
+    "-fno-strict-aliasing": _instructions(r", !tbaa(?:\.struct)? !\d+"),
+    "-fwrapv": _instructions(r"(?<= )(?:nsw|nuw|inbounds) "),
+    "-fno-finite-loops": lambda module: _PROGRESS.sub("", module).replace("!llvm.loop.mustprogress", "!llvm.loop.none"),
+    "-ffp-contract=off": _instructions(r"(?<= )(?:fast|contract) "),
+    "-fno-fast-math": _instructions(_RELAXED),
+}
+
+
 class PromiseCheck:
-    """The one row of this module. turns_right: judges an object against the bad build (screen.ScreenChecks)."""
+    """The row of this module, and the switches for IR. turns_right: judges an object against the bad build."""
 
     def __init__(self, workspace: Workspace, turns_right: TurnsRight, *, from_ir: bool) -> None:
         self.workspace = workspace
         self.from_ir = from_ir
         self._turns_right = turns_right
+        self._lock = threading.Lock()  # the rows run side by side and write the same module
 
     def __call__(self) -> ScreenCheck:
-        source = self.workspace.unit.recorded
-        ledger = self.workspace.ledger
-        argv = ["-emit-llvm" if part == "-emit-llvm-bc" else part for part in self._front_end()]
-        job = replace(source.template(), argv=(*source.prefix, *argv), suffix=".ll", label="screen: IR of the front end")
-        outcome = ledger.compile(job)
-        if outcome.object is None:
-            return ScreenCheck(NAME, "program", ScreenOutcome.NOT_RUN, f"the front end gives no IR: {outcome.reason}")
-        module = ledger.run.object_path(outcome.object).read_text("utf-8", "surrogateescape")
+        module = self._module()
+        if module is None:
+            return ScreenCheck(NAME, "program", ScreenOutcome.NOT_RUN, "the front end gives no IR")
         changed, kinds = without_promises(module, None if self.from_ir else self._own_text())
         if kinds:
-            plain, other = (self._compile(text) for text in (module, changed))
-            if plain is None or other is None:
-                return ScreenCheck(NAME, "program", ScreenOutcome.NOT_RUN, "the IR as text cannot be compiled")
             told = ", ".join(kinds)
-            check = self._turns_right(
-                NAME, (), self.workspace.judge, other, same=plain,
-                means=f"{told}: without it the build is right, so it does not hold or the fault hides behind it",
-            )  # fmt: skip
+            check = self._compare(NAME, module, changed, f"{told}: it does not hold, or the fault needs it")
             if check.outcome is not ScreenOutcome.CLEAN:
                 return check
             kinds = [f"{told}: not to blame ({check.text})"]
@@ -142,9 +155,30 @@ class PromiseCheck:
             return ScreenCheck(NAME, "program", ScreenOutcome.HINT, "\n".join([told, *kinds]))
         return ScreenCheck(NAME, "program", ScreenOutcome.CLEAN, "; ".join(kinds) or "none that could be broken")
 
-    def _front_end(self) -> Sequence[str]:
-        source = self.workspace.unit.recorded
-        return front_end_argv(source.jobs[source.active], OUTPUT)
+    def in_ir(self, option: str, means: str) -> ScreenCheck:
+        """The row of one of clang's options where the source is IR, which clang does not apply it to."""
+        module = self._module()
+        if module is None:
+            return ScreenCheck(option, "program", ScreenOutcome.NOT_RUN, "the IR cannot be printed")
+        changed = IN_IR[option](module)
+        if changed == module:
+            return ScreenCheck(option, "program", ScreenOutcome.CLEAN, "the IR has nothing that it would leave out")
+        return self._compare(option, module, changed, means)
+
+    def _module(self) -> str | None:
+        """The IR before the first pass, as text."""
+        source, ledger = self.workspace.unit.recorded, self.workspace.ledger
+        front = front_end_argv(source.jobs[source.active], OUTPUT)
+        argv = (*source.prefix, *("-emit-llvm" if part == "-emit-llvm-bc" else part for part in front))
+        job = replace(source.template(), argv=argv, suffix=".ll", label="screen: IR of the front end")
+        outcome = ledger.compile(job)
+        return ledger.run.object_path(outcome.object).read_text("utf-8", "surrogateescape") if outcome.object else None
+
+    def _compare(self, name: str, module: str, changed: str, means: str) -> ScreenCheck:
+        plain, other = (self._compile(text) for text in (module, changed))
+        if plain is None or other is None:
+            return ScreenCheck(name, "program", ScreenOutcome.NOT_RUN, "the IR as text cannot be compiled")
+        return self._turns_right(name, (), self.workspace.judge, other, same=plain, means=means)
 
     def _own_text(self) -> str:
         """Arguments, sources and headers of the user's: what is only in system headers is no promise of theirs."""
@@ -158,8 +192,9 @@ class PromiseCheck:
         data = module.encode("utf-8", "surrogateescape")
         name = f"unit/screen-{hashlib.sha256(data).hexdigest()[:16]}.ll"
         path = self.workspace.ledger.run.root / name
-        if not path.is_file():
-            path.write_bytes(data)
+        with self._lock:
+            if not path.is_file():
+                self.workspace.ledger.run.write_text(name, module)
         argv = back_end_argv(source.jobs[source.active], str(path), OUTPUT, options=unit.options)
         job = replace(source.template(), argv=(*source.prefix, *argv), label=f"screen: {NAME}")
         return self.workspace.ledger.compile(job).object

@@ -28,7 +28,10 @@ SLOWDOWN = 20.0  # TSan at -O0 beside an optimised build (clang's manual: 5 to 1
 
 @dataclass(frozen=True)
 class Sanitizer:
-    """One of compiler-rt's. options: NAME=VALUES of its environment variable. control: C with a fault that it shows."""
+    """One of compiler-rt's. options: NAME=VALUES of its environment variable. control: C with a fault that it shows.
+
+    newer: flags that not every compiler has.
+    """
 
     name: str
     shows: str
@@ -36,6 +39,7 @@ class Sanitizer:
     options: str
     control: str
     runtime: str = ""  # shared object of the runtime, "" where clang 14 has none
+    newer: tuple[str, ...] = ()
 
 
 UBSAN = Sanitizer(
@@ -53,6 +57,8 @@ MSAN = Sanitizer(
     "MSan", "decisions on uninitialised memory", ("-fsanitize=memory", "-fsanitize-memory-track-origins"),
     "MSAN_OPTIONS=halt_on_error=1",
     "int main(void) { volatile int unset[1]; return unset[0] ? 1 : 0; }\n",
+    # what is passed or returned without a value, printed for one; clang 16 looks at it by itself, clang 13 never
+    newer=("-fsanitize-memory-param-retval",),
 )  # fmt: skip
 TSAN = Sanitizer(
     "TSan", "data races", ("-fsanitize=thread",), "TSAN_OPTIONS=halt_on_error=1",
@@ -97,7 +103,7 @@ class SanitizerChecks:
 
     def extra(self, sanitizer: Sanitizer) -> Extra:
         """What its build takes. Raises nothing: a build that fails says why."""
-        flags = ("-g1", "-fno-omit-frame-pointer", *sanitizer.flags)
+        flags = ("-g1", "-fno-omit-frame-pointer", *self._flags(sanitizer))
         if not self.offload:
             return Extra(sanitizer.name, flags, sanitizer.flags)
         shim: tuple[str, ...] = ()
@@ -174,14 +180,23 @@ class SanitizerChecks:
         cxx = any(is_cxx(name) for name in self.builder.sources)
         return cxx or bool(self.builder.foreign) or bool(libraries)
 
-    def _control_fails(self, sanitizer: Sanitizer) -> str:
-        """Why this sanitizer shows nothing here, "" if it reports its planted fault."""
+    def _flags(self, sanitizer: Sanitizer) -> tuple[str, ...]:
+        """Those that this compiler has."""
+        every = (*sanitizer.flags, *sanitizer.newer)
+        return every if not sanitizer.newer or self._control(sanitizer, every).digest else sanitizer.flags
+
+    def _control(self, sanitizer: Sanitizer, flags: tuple[str, ...]) -> Built:
+        """The program with the planted fault."""
         name = f"unit/screen-{sanitizer.name}.c"
         source = self.builder.run.root / name
         if not source.is_file():
             self.builder.run.write_text(name, sanitizer.control)
         link = ("-pthread",) if sanitizer is TSAN else ()
-        built = self.builder.compile_alone(source, Extra(sanitizer.name, ("-x", "c", *sanitizer.flags), link))
+        return self.builder.compile_alone(source, Extra(sanitizer.name, ("-x", "c", *flags), link))
+
+    def _control_fails(self, sanitizer: Sanitizer) -> str:
+        """Why this sanitizer shows nothing here, "" if it reports its planted fault."""
+        built = self._control(sanitizer, self._flags(sanitizer))
         if built.digest is None:
             return f"this compiler cannot build with it: {built.reason}"
         outcome = self.runs.reported(

@@ -21,7 +21,11 @@ PATTERN = "-ftrivial-auto-var-init=pattern"
 _UNSET = re.compile(r"\[(?:-Werror,)?-Wuninitialized\]$")
 # Without one of these no C program gets at memory as another type than it has: a conversion of a pointer, by clang's
 # names of them in its tree; a union or assembly, in what the preprocessor leaves of the user's own text.
-_CONVERSION = re.compile(r"<(?:BitCast|LValueBitCast|LValueToRValueBitCast|IntegralToPointer)>|\bVAArgExpr ")
+# A call without a prototype and an alias are conversions that the tree does not show.
+_CONVERSION = re.compile(
+    r"<(?:BitCast|LValueBitCast|LValueToRValueBitCast|IntegralToPointer)>|\b(?:VAArgExpr|AliasAttr|WeakRefAttr) "
+    r"|\(\*\)\(\)' <FunctionToPointerDecay>"
+)
 _OTHER_TYPE = re.compile(r"\bunion\b|\b(?:__)?asm(?:__)?\b")
 _MARKER = re.compile(r'# \d+ "(?:\\.|[^"\\])*"((?: \d)*)')  # flag 3: a system header
 _LOOKED_AT_BYTES = 64 << 20  # of a printed tree or a preprocessed text; more is not looked through
@@ -60,13 +64,13 @@ def _only_unset(check: ScreenCheck) -> bool:
 
 
 def keeps_types(builder: PlainBuilder) -> bool:
-    """True if no source of the program can access memory as another type; C alone, and only what is all there."""
-    if builder.foreign or any(Path(name).suffix not in (".c", ".i") for name in builder.sources):
+    """True if the source of the program cannot access memory as another type; C alone, and only what is all there.
+
+    Of two sources one may declare the other's objects with another type, which no tree shows.
+    """
+    if len(builder.sources) != 1 or any(Path(name).suffix not in (".c", ".i") for name in builder.sources):
         return False
-    return all(_keeps_types(builder, name) for name in builder.sources)
-
-
-def _keeps_types(builder: PlainBuilder, source: str) -> bool:
+    [source] = builder.sources
     options = plain_options(builder.workspace.request.args)
     tree = _printed(builder, *options, "-fsyntax-only", *_STRICT, "-Xclang", "-ast-dump", source)
     if tree is None or _CONVERSION.search(tree):

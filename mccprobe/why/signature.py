@@ -8,7 +8,7 @@ option is known, they are bisected too.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from mccprobe.bisect_run.confirm import neutralised_job
@@ -19,7 +19,9 @@ from mccprobe.bisect_run.workspace import Workspace, open_workspace
 from mccprobe.compilation.ledger import Ledger
 from mccprobe.compilation.session import Session
 from mccprobe.errors import MccprobeError
+from mccprobe.kernel.records import Case, KernelSpec
 from mccprobe.kernel.shipped import find_shipped_kernels
+from mccprobe.kernel.spec import load_kernel
 from mccprobe.oracle.verdict import Verdict
 from mccprobe.report.record import BisectReport, Status
 from mccprobe.report.why_record import OtherKernel, Signature, Where
@@ -51,17 +53,21 @@ def signature(
     title, shape = report.culprit.title, shape_of(where)
     option = report.confirmation.option if report.confirmation else ""
     others: list[OtherKernel] = []
-    for number, path in enumerate(_others(report, also)):
-        name = path.name if path.name != "kernel.toml" else path.parent.name
-        if number >= len(also) + MOST_SHIPPED:
+    tried = 0
+    for number, other in enumerate(_others(report, also)):
+        name, named = other.path.name, other.named
+        if other.why_not:
+            others.append(OtherKernel(name, None, f"not tried: {other.why_not}"))
+            continue
+        if not named and tried >= MOST_SHIPPED:
             others.append(OtherKernel(name, None, f"not tried: only {MOST_SHIPPED} are; --also KERNEL asks for it"))
             continue
         if deadline.passed:
             others.append(OtherKernel(name, None, "not tried: no time left"))
             continue
+        tried += not named
         tell(f"other kernel: {name}")
-        named = number < len(also)
-        plan_options = _options_for(options, path, report.toolchain, own=named)
+        plan_options = _options_for(options, other, report.toolchain)
         run = folder / f"{number}-{name}"
         try:
             found = None if named or not option else _by_switch(name, option, plan_options, session, run, cache)
@@ -73,23 +79,81 @@ def signature(
     return Signature(title, shape, tuple(others))
 
 
-def _others(report: BisectReport, also: Sequence[str]) -> list[Path]:
-    """The kernels given, and the shipped ones where the toolchain compiles kernels; without the one examined."""
+@dataclass(frozen=True)
+class _Other:
+    """A kernel to try. named: by the user. case: its shape, None for a source. why_not: "" if it can be tried."""
+
+    path: Path
+    named: bool
+    case: str | None = None
+    size: int = 0
+    alike: bool = False
+    why_not: str = ""
+
+
+def _others(report: BisectReport, also: Sequence[str]) -> list[_Other]:
+    """The kernels given, and the shipped ones where the toolchain compiles kernels; without the one examined.
+
+    Of the shipped ones only those with a case that is known to be right on this toolchain: first those that compute
+    the same (their host program calls the same function), then the smallest.
+    """
     source = Path(report.source).resolve()
+    named = [_named(Path(name)) for name in also]
+    known = {other.path.resolve() for other in named}
     shipped = find_shipped_kernels() if report.toolchain in ("mcc", "sim") else []
-    named = [Path(name) for name in also]
-    known = {path.resolve() for path in named}
-    found = [path for path in shipped if not source.is_relative_to(path.resolve()) and path.resolve() not in known]
+    entry = next((spec.entry for spec in map(_spec, shipped) if spec and source.is_relative_to(spec.folder)), "")
+    found = [
+        _shipped(path, report.toolchain, entry)
+        for path in shipped
+        if not source.is_relative_to(path.resolve()) and path.resolve() not in known
+    ]
+    found.sort(key=lambda other: (bool(other.why_not), not other.alike, other.size, other.path.name))
     return [*named, *found]
 
 
-def _options_for(options: BisectOptions, path: Path, toolchain: str, *, own: bool) -> BisectOptions:
+def _spec(path: Path) -> KernelSpec | None:
+    try:
+        return load_kernel(path)
+    except MccprobeError:
+        return None
+
+
+def _named(path: Path) -> _Other:
+    folder = path.parent if path.name == "kernel.toml" else path
+    if not (folder / "kernel.toml").is_file():
+        return _Other(path, True)
+    try:
+        kernel = load_kernel(folder)
+    except MccprobeError as error:
+        return _Other(folder, True, why_not=error.message)
+    return _Other(folder, True, _shape(kernel.case(kernel.default_case)))
+
+
+def _shipped(path: Path, toolchain: str, entry: str) -> _Other:
+    kernel = _spec(path)
+    if kernel is None:
+        return _Other(path, False, why_not="its kernel.toml cannot be read")
+    plain = [(one.case, out) for one in kernel.expected for out in one.for_toolchain(toolchain) if out.plain]
+    cases = [kernel.case(name) for name, outcome in plain if outcome.verdict is Verdict.GOOD]
+    cases = [case for case in cases if case.runs_on(toolchain)]
+    if not cases:
+        return _Other(path, False, why_not=f"no case of it is known to be right on {toolchain}")
+    case = min(cases, key=lambda case: case.m * case.n * case.k)
+    return _Other(path, False, _shape(case), case.m * case.n * case.k, kernel.entry == entry)
+
+
+def _shape(case: Case) -> str:
+    """As every host program takes it: not each of them knows the names of kernel.toml."""
+    return f"{case.m}x{case.n}x{case.k}"
+
+
+def _options_for(options: BisectOptions, other: _Other, toolchain: str) -> BisectOptions:
     """The same question about another kernel: its own cases, host program and inputs."""
     args = split_arguments(options.args).flat
-    chosen = options.toolchain if own else toolchain  # a stand-in is not chosen silently for a user's kernel
+    chosen = options.toolchain if other.named else toolchain  # a stand-in is not chosen silently for a user's kernel
     return replace(
-        options, file=str(path), args=args, toolchain=chosen, case=None, run_args=None, run_in=None,
-        oracle=options.oracle if own else None, profile=False,
+        options, file=str(other.path), args=args, toolchain=chosen, case=other.case, run_args=None, run_in=None,
+        oracle=options.oracle if other.named else None, profile=False,
     )  # fmt: skip
 
 

@@ -12,20 +12,18 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from mccprobe.errors import InputError
-from mccprobe.process import RunResult, RunSpec, run
+from mccprobe.process import RunResult
+from mccprobe.trace.streams import run_on_own_streams
 from mccprobe.wrapper.flagset import WrapperSets
 from mccprobe.wrapper.install import COMMAND
 from mccprobe.wrapper.script import generate
-
-# The command writes to our own streams, not to pipes that are read and bounded: a build may ask, and be asked.
-_OWN_STREAMS = 'own=$1; shift; exec "$@" <"$own/0" >>"$own/1" 2>>"$own/2"'
 
 
 def run_in_front(command: Sequence[str], compiler: Path, sets: WrapperSets, cache: Path) -> RunResult:
     """Run `command`; standard streams are those of this process. Raises InputError when the cache is not writable."""
     folder = _wrapper_folder(generate(compiler, sets), cache)
     env = {**os.environ, "PATH": f"{folder}{os.pathsep}{os.environ.get('PATH', os.defpath)}"}
-    return run(RunSpec(["/bin/sh", "-c", _OWN_STREAMS, "mccprobe", f"/proc/{os.getpid()}/fd", *command], env=env))
+    return run_on_own_streams(command, env=env)
 
 
 def _wrapper_folder(data: bytes, cache: Path) -> Path:

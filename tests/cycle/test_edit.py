@@ -120,6 +120,19 @@ def test_files_changed_after_the_test_are_tested_again(kernel: KernelSpec, gate:
     assert source(kernel).read_text() == WRONG
 
 
+def test_a_test_with_other_flags_is_none(kernel: KernelSpec, gate: Gate) -> None:
+    """Right without flags, wrong with those of keep: it is not kept."""
+    edit.begin(kernel, gate)
+    source(kernel).write_text("right 2\n")
+    assert edit.test(kernel, gate, {"flags": []}).done
+
+    def wrong(one: KernelSpec) -> GateReport:
+        return _Told(one, "mcc", False, "legacy", (), (), None, BuildFailure("wrong numbers"), (), (), (), ())
+
+    assert not edit.keep(kernel, wrong, {"flags": [["-mllvm", "-x"]]}).done
+    assert edit.keep(kernel, wrong, {"flags": []}).done
+
+
 def test_files_that_change_during_the_test_prove_nothing(kernel: KernelSpec, gate: Gate) -> None:
     edit.begin(kernel, gate)
     gate.meanwhile = lambda: source(kernel).write_text("right 3\n")

@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from mccprobe.bench.statistics import Interval
-from mccprobe.errors import UsageError
+from mccprobe.errors import ToolchainError, UsageError
 from mccprobe.flag_search.objectives import (
+    Instructions,
     Measured,
     Share,
     _perf_value,
@@ -26,7 +27,7 @@ from mccprobe.toolchain.amdgcn import AmdgcnToolchain
 from mccprobe.toolchain.clang import ClangToolchain
 from mccprobe.toolchain.sim import SimToolchain
 
-SIM = GatedKernel(shipped_kernel("gemm"), SimToolchain(Path("mcc")), GateSettings(), "gemm")
+SIM = GatedKernel(shipped_kernel("gemm"), SimToolchain(Path("mcc")), GateSettings())
 AMD = CompiledKernel((), (), AmdgcnToolchain(Path("clang-14"), Path("ld.lld-14")), "gemm")
 PROGRAM = OrdinaryProgram(Path("x.c"), ["-O2"], ClangToolchain(["clang-14"]))
 
@@ -36,7 +37,7 @@ class Mcc(SimToolchain):
     simulated = False
 
 
-DEVICE = GatedKernel(shipped_kernel("gemm"), Mcc(Path("mcc")), GateSettings(), "gemm")
+DEVICE = GatedKernel(shipped_kernel("gemm"), Mcc(Path("mcc")), GateSettings())
 
 
 def test_exact_shares() -> None:
@@ -108,3 +109,65 @@ def test_an_object_that_does_not_tell(tmp_path: Path) -> None:
     path.write_bytes(b"no object at all")
     measured = make_meter("spills", AMD, 1.0).measure(Made("x", (path,), tmp_path))
     assert measured.value is None and measured.reason
+
+
+# --- the counters -----------------------------------------------------------------------------------
+
+FAKE_PERF = """#!/bin/sh
+while [ "$1" != -o ]; do shift; done
+log=$2
+while [ "$1" != -- ]; do shift; done
+shift
+"$@" || exit
+printf '%s,,instructions:u,1,100.00,,\\n' "@count@" >"$log"
+"""
+
+
+def with_perf(monkeypatch: pytest.MonkeyPatch, folder: Path, count: str) -> None:
+    folder.mkdir()
+    (folder / "perf").write_text(FAKE_PERF.replace("@count@", count))
+    (folder / "perf").chmod(0o755)
+    monkeypatch.setenv("PATH", str(folder) + ":/usr/bin:/bin")
+
+
+def program(tmp_path: Path) -> Made:
+    path = tmp_path / "program"
+    path.write_text("#!/bin/sh\nexit 0\n")
+    path.chmod(0o755)
+    return Made("x", (), tmp_path, path)
+
+
+def test_perf_is_taken_where_it_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with_perf(monkeypatch, tmp_path / "bin", "4242")
+    meter = Instructions(PROGRAM, 30.0)
+    made = program(tmp_path)
+    meter.settle(made)
+    assert meter.tool == "perf stat" and meter.exact
+    assert meter.measure(made) == Measured(4242.0, (4242.0,))
+    assert meter.compare(made, made) == Share(1.0, None, exact=True)
+
+
+def test_a_counter_with_noise_gives_intervals(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with_perf(monkeypatch, tmp_path / "bin", "$(date +%N | cut -c1-6 | sed s/^/9/)")
+    meter = Instructions(PROGRAM, 30.0)
+    made = program(tmp_path)
+    meter.settle(made)
+    assert not meter.exact and len(meter.measure(made).samples) == 5
+    share = meter.compare(made, made)
+    assert not share.exact and share.interval is not None and not share.better
+
+
+def test_without_any_counter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with_perf(monkeypatch, tmp_path / "bin", "<not supported>")
+    monkeypatch.setattr("mccprobe.flag_search.objectives.which", lambda name: None if name == "valgrind" else name)
+    with pytest.raises(ToolchainError, match="neither perf nor valgrind"):
+        Instructions(PROGRAM, 30.0)
+
+
+def test_a_program_that_fails_is_not_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with_perf(monkeypatch, tmp_path / "bin", "1")
+    meter = Instructions(PROGRAM, 30.0)
+    made = program(tmp_path)
+    (tmp_path / "program").write_text("#!/bin/sh\nexit 3\n")
+    measured = meter.measure(made)
+    assert measured.value is None and "exit 3" in measured.reason

@@ -132,11 +132,14 @@ def test_tpe_survives_a_kill_and_is_shared(
     assert after[: len(before)] == before, "what was there is still there, and first"
     named = [json.dumps(json.loads(line)["named"]) for line in after if json.loads(line)["t"] == "trial"]
     assert len(named) == len(set(named)), "no trial was made twice"
-    assert again.document["winner"]["flags"] == BEST == Ran(0, stdout, stderr).document["winner"]["flags"]
     import optuna
 
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     study = optuna.load_study(study_name="flags", storage=f"sqlite:///{tmp_path / 'study'}")
+    for document in (again.document, Ran(0, stdout, stderr).document):
+        right = [trial["value"] for trial in document["trials"] if trial["state"] == "right"]
+        assert document["winner"]["confirmed"] and document["winner"]["value"] == min(right) >= study.best_value
+        assert "-ffast-math" not in document["winner"]["flags"]
     states = [trial.state for trial in study.get_trials(deepcopy=False)]
     finished = [state for state in states if state.is_finished()]
     assert 13 <= len(finished) <= 14, states  # both together; each may have had one in flight
@@ -182,6 +185,35 @@ def test_budgets_and_flags_that_are_not_there(search: Callable[..., Ran], tmp_pa
     assert not (tmp_path / "mccprobe-out").exists()
 
 
+@pytest.mark.toolchain("clang-14")
+def test_a_program_that_is_right_only_sometimes(search: Callable[..., Ran], tmp_path: Path) -> None:
+    """The smallest candidate is right in its first runs and wrong in a later one: no winner."""
+    (tmp_path / "p.c").write_text(
+        """#include <stdio.h>
+static volatile long sink;
+int main(void) {
+#ifdef __FAST_MATH__
+  FILE *runs = fopen(RUNS, "a+");
+  fputc('x', runs);
+  puts(ftell(runs) % 4 ? "42" : "41");
+#else
+  for (long i = 0; i < 100; i++) { sink += i * i; sink ^= i << 3; sink -= i / 7; sink += i % 13; sink *= i | 5; }
+  for (long i = 0; i < 100; i++) { sink -= i * i; sink ^= i << 5; sink += i / 9; sink -= i % 17; sink *= i | 9; }
+  puts("42");
+#endif
+}
+"""
+    )
+    (tmp_path / "space.toml").write_text('schema_version = 1\n[[flag]]\nflag = "-ffast-math"\n')
+    define = f'-DRUNS="{tmp_path / "runs"}"'
+    ran = search("p.c", "--compiler", "clang-14", "--space", "space.toml", "--objective", "code-size", "--json", "--",
+                 "-O1", define)  # fmt: skip
+    document = ran.document
+    assert ran.code == 1 and document["status"] == "nothing-better", ran.stderr
+    assert [trial["state"] for trial in document["trials"]] == ["right", "right"]
+    assert "flaky" in document["notes"][0] and document["winner"] is None and "set" not in document["files"]
+
+
 # --- kernels ----------------------------------------------------------------------------------------
 
 
@@ -196,8 +228,8 @@ def test_sim_finds_the_wrong_candidate(search: Callable[..., Ran], tmp_path: Pat
     assert ran.code == 1 and document["simulated"] and document["winner"] is None, ran.stderr
     (finding,) = document["findings"]
     assert finding["flags"] == ["-mllvm --mtgpu-enable-internal-regs-ra"] and finding["max_err"] > 0.1
-    assert finding["why"] == ["mccprobe", "why", "gemm", "--toolchain", "sim", "--flag",
-                              "--mtgpu-enable-internal-regs-ra"]  # fmt: skip
+    assert finding["why"][:2] == ["mccprobe", "why"] and (Path(finding["why"][2]) / "kernel.toml").is_file()
+    assert finding["why"][3:] == ["--toolchain", "sim", "--flag", "--mtgpu-enable-internal-regs-ra"]
     assert document["counters"]["judged"] == 2, "an equal device object is not run again"
     text = (tmp_path / "run" / "report.txt").read_text()
     figures = [line for line in text.splitlines() if " bytes" in line or ("max_err" in line and "told" not in line)]

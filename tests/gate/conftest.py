@@ -51,13 +51,13 @@ m=${case%%x*} rest=${case#*x}
 n=${rest%%x*} k=${rest#*x}
 kernel=small
 if [ "$m" -gt 1024 ] || [ "$n" -gt 1024 ]; then kernel=mega; fi
-status=0 verdict=GOOD err=0.0001 reason= zeros=0.001
+status=0 verdict=GOOD err=0.0001 reason= zeros=0.001 mismatches=0 elements=4
 if [ $((k % 16)) != 0 ] || { [ $kernel = mega ] && [ $((m % 256 + n % 256 + k % 32)) != 0 ]; }; then
   status=125 verdict=UNRESOLVED reason='no kernel takes this shape' err=null
 fi
 @body@
-printf '{"m": %s, "n": %s, "k": %s, "input": "%s", "zero_share": %s, "elements": 4, "mismatches": 0,' \\
-  $m $n $k $input $zeros
+printf '{"m": %s, "n": %s, "k": %s, "input": "%s", "seed": %s, "zero_share": %s, "elements": %s, "mismatches": %s,' \\
+  $m $n $k $input $seed $zeros $elements $mismatches
 printf '"max_err": %s, "tolerance": 1, "launches": {"%s": 1}, "verdict": "%s", "reason": "%s"}' \\
   $err $kernel $verdict "$reason"
 exit $status

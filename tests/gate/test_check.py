@@ -98,6 +98,12 @@ def test_a_refused_shape_that_kernel_toml_promises(make_built: MakeBuilt) -> Non
         ("m=128", Verdict.UNRESOLVED, "ran m = 128, not 256"),
         ("zeros=1", Verdict.UNRESOLVED, "all-zero input"),
         ("input=zero", Verdict.UNRESOLVED, "all-zero input"),
+        ("seed=7", Verdict.UNRESOLVED, "ran seed = 7, not 1"),  # several seeds would be one
+        ("elements=0", Verdict.UNRESOLVED, "compared no element"),
+        ("mismatches=3", Verdict.UNRESOLVED, "3/4 wrong, max_err 0.0001: exit 0 all the same"),
+        ("mismatches=3 err=0.5", Verdict.BAD, "above 0.01 of kernel.toml"),
+        ("err=-1", Verdict.UNRESOLVED, "no error is below 0"),
+        ("status=1 verdict=BAD", Verdict.UNRESOLVED, "0/4 wrong, max_err 0.0001: exit 1 all the same"),
         ("status=125", Verdict.UNRESOLVED, "cannot tell"),
         ("status=3", Verdict.UNRESOLVED, "ends with exit 3"),
         ("exit 0", Verdict.UNRESOLVED, "without the JSON document"),
@@ -112,6 +118,15 @@ def test_verdict_of_one_run(make_built: MakeBuilt, body: str, verdict: Verdict, 
     assert result.verdict is verdict, result
     assert reason in result.reason
     assert [path.name for path in built.folder.iterdir()] == ["program"]  # nothing is left of a run
+
+
+@pytest.mark.parametrize("key", ["m", "n", "k", "input", "zero_share"])
+def test_a_program_that_does_not_say_what_it_ran(make_built: MakeBuilt, key: str) -> None:
+    built = make_built()
+    built.program.write_text(built.program.read_text().replace(f'"{key}"', '"other"'))
+    result = run_case(built, CASE)
+    assert result.verdict is Verdict.UNRESOLVED
+    assert f"does not say {key}" in result.reason
 
 
 def test_a_stricter_program_is_not_called_wrong(make_built: MakeBuilt) -> None:

@@ -150,6 +150,35 @@ def test_branch_targets_are_not_compared() -> None:
     assert comparison_key(load, "x86") == "movq <offset>(%rip), %rax"
 
 
+def test_a_branch_to_another_place_is_a_change() -> None:
+    text = (DATA / "gemm-loop-mp22.s").read_text()
+    other = parse_listing(text.replace("CTRL.BR.ALLP0T BB0_2", "CTRL.BR.ALLP0T BB0_1")).functions[0]
+    change = compare(_gemm(), other, "mtgpu")
+    assert _kinds(change) == {"same": 17, "changed": 1}
+    assert [entry.left for entry in change.differing()] == [12]
+    renamed = parse_listing(re.sub(r"\bBB0_", "BB7_", text)).functions[0]  # labels are names, not places
+    assert compare(_gemm(), renamed, "mtgpu").equal
+
+
+def test_a_jump_to_another_function_is_a_change() -> None:
+    def tail(symbol: str, target: str) -> Function:
+        operands = f"{target} <{symbol}>"
+        return Function("k", (Instruction(0, b"\xeb\0", "jmp", operands, f"jmp {operands}", "BRANCH", target),))
+
+    assert _kinds(compare(tail("f", "0x35"), tail("g", "0x35"), "x86")) == {"changed": 1}
+    assert compare(tail("f", "0x35"), tail("f", "0x95"), "x86").equal
+
+
+def test_code_without_operands_is_compared_by_its_bytes() -> None:
+    def word(data: bytes, name: str, level: str, pipe: str) -> Function:
+        return Function("k", (Instruction(0, data, name, "", name, pipe, confidence=level),))
+
+    for name, level, pipe in (("<unknown>", "", "unknown"), ("FOP.MOV", "certain", "FOP")):
+        one = word(b"\1\2", name, level, pipe)
+        assert compare(one, one, "mtgpu").equal
+        assert _kinds(compare(one, word(b"\1\3", name, level, pipe), "mtgpu")) == {"changed": 1}
+
+
 def test_large_functions_without_anything_in_common_are_bounded() -> None:
     source = random.Random(1)
     left = [f"INT.ADD R{source.randrange(40)}, R{source.randrange(40)}, C{source.randrange(9)}" for _ in range(8000)]

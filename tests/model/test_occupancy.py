@@ -123,6 +123,21 @@ def test_mp_31_is_bounded_by_its_threads_alone() -> None:
     assert public.notes == ("unknown per multiprocessor: registers, shared memory",)
 
 
+@pytest.mark.parametrize(("target", "temp"), [("mp_31", 129), ("mp_21", 257)])
+def test_more_registers_than_a_block_may_have_do_not_start(target: str, temp: int) -> None:
+    (public,) = estimate(demand(target, shared=1024, temp=temp))
+    assert (public.blocks_per_mp, public.percent, public.bound, public.limiter) == (0, 0.0, "exact", None)
+    assert any("registers" in note and "does not start" in note for note in public.notes)
+    (public,) = estimate(demand(target, shared=1024, temp=temp - 1))
+    assert not any("does not start" in note for note in public.notes)
+
+
+@pytest.mark.parametrize(("shared", "told"), [(28_672, False), (28_673, True)])
+def test_the_cap_of_llama_cpp_on_static_shared_memory_is_told(shared: int, told: bool) -> None:
+    wanted = demand(shared=shared)
+    assert any("llama.cpp" in note for note in disagreements(wanted, estimate(wanted))) is told
+
+
 def test_mp_21_counts_registers_and_tells_that_its_sources_contradict_each_other() -> None:
     wanted = demand("mp_21", shared=1024, temp=100)
     (public,) = estimate(wanted)

@@ -370,6 +370,28 @@ def test_dynamic_and_static_shared_memory(sim: Sim) -> None:
     assert text == "765 0 7 1024\n"
 
 
+def test_a_shared_scalar_that_each_thread_writes_first_is_shared(sim: Sim) -> None:
+    """clang would make a private variable of it: the store of the thread itself dominates its load."""
+    text = sim.output(
+        PRELUDE
+        + """
+        __global__ void k(int *p) {
+          __shared__ int sum;
+          sum = 0;
+          __syncthreads();
+          atomicAdd(&sum, 1);
+          __syncthreads();
+          p[threadIdx.x] = sum;
+        }
+        int main() {
+          int *p = device_memory<int>(64);
+          k<<<1, 64>>>(p);
+          std::printf("%d %d\\n", p[0], p[63]);
+        }"""
+    )
+    assert text == "64 64\n"
+
+
 def test_shared_memory_limit_is_per_kernel(sim: Sim) -> None:
     """Two kernels of 40,000 bytes fit one after the other; one of 73,760 bytes is refused."""
     source = (

@@ -335,3 +335,27 @@ def test_simulated_says_so_on_every_line_of_an_answer() -> None:
     said = [line for line in own.splitlines() if line.startswith(("- ", "| ")) and "---" not in line]
     headers = [line for line in said if re.fullmatch(r"\| (flag|change|check) .*", line)]
     assert all("[sim]" in line for line in said if line not in headers), said
+
+
+@pytest.mark.parametrize(
+    ("told", "parts"),
+    [
+        ("2 of 3 runs BAD; 8191/65536 wrong, max_err 3.1", ["3 次运行中 BAD 2 次", "65536 个元素中错误 8191 个"]),
+        ("good side: the pass without the flags under examination", ["正确一侧", "该 pass 不带被检查的选项"]),
+        (
+            "the program or a promise may be at fault, not yet the compiler: TSan (host): WARNING: x; -O0 (program): "
+            "right", ["暂不归咎于编译器", "TSan", "主机端", "WARNING: x", "-O0", "程序", "正确"],
+        ),
+        ("main.c:3: error: what the compiler says", ["main.c:3: error: what the compiler says"]),
+    ],
+)  # fmt: skip
+def test_what_steps_told_is_chinese_too(told: str, parts: list[str]) -> None:
+    chinese = load_words("zh").told(told)
+    assert [part for part in parts if part not in chinese] == [], chinese
+    assert load_words("en").told(told) == told
+
+
+def test_every_phrase_is_a_pattern_with_its_groups() -> None:
+    for pattern, replacement in load_words("zh").phrases:
+        assert re.search(r"[\u3001-\uffef]", replacement), replacement
+        assert {int(number) for number in re.findall(r"\\(\d)", replacement)} <= set(range(1, pattern.groups + 1))

@@ -15,11 +15,14 @@ from mccprobe.bisect_run.plan import make_plan
 from mccprobe.bisect_run.workspace import Workspace, open_workspace
 from mccprobe.compilation.ledger import Ledger
 from mccprobe.compilation.session import Session
+from mccprobe.process import RunSpec, run
 from mccprobe.report.why_record import Screen, ScreenCheck, ScreenOutcome, StepState
 from mccprobe.why import screen_sanitizers
 from mccprobe.why.deadline import Deadline
 from mccprobe.why.screen import ScreenChecks, screen
 from mccprobe.why.screen_build import plain_options
+from mccprobe.why.screen_promises import NAME as PROMISES
+from mccprobe.why.screen_promises import without_promises
 from mccprobe.why.screen_sanitizers import UBSAN
 from mccprobe.why.screen_weigh import own_text, weighed
 
@@ -122,6 +125,61 @@ static volatile double n;
 int main(void) { double x = n / n; puts(x == x ? "number" : "not a number"); return 0; }
 """
 ORDER = '#include <stdio.h>\nint main(void) { int i = 1; i = i++ + 1; printf("%d\\n", i + OPTIMIZED); return 0; }\n'
+HEAP = """
+#include <stdio.h>
+#include <stdlib.h>
+int main(void) { int *cells = malloc(64); printf("%d\\n", cells[3] + OPTIMIZED); free(cells); return 0; }
+"""
+NO_RETURN = """
+#include <stdio.h>
+__attribute__((noinline)) static int least(int x) { if (x > 5) return x; }
+int main(int count, char **names) { int got = least(count); printf("%d\\n", got); return OPTIMIZED; }
+"""
+RESTRICTED = """
+#include <stdio.h>
+__attribute__((noinline)) int both(int *restrict a, int *restrict b) { *a = 1; *b = 2; return *a; }
+int main(void) { int cell = 0; printf("%d\\n", both(&cell, &cell)); return 0; }
+"""
+PURE = """
+#include <stdio.h>
+static int calls;
+__attribute__((pure, noinline)) int next(void) { return ++calls; }
+int main(void) { int a = next(); int b = next(); printf("%d %d\\n", a, b); return 0; }
+"""
+ASSUMED = """
+#include <stdio.h>
+__attribute__((noinline)) int f(int n) { __builtin_assume(n > 5); return n > 4 ? 1 : 2; }
+int main(int count, char **names) { printf("%d\\n", f(count)); return 0; }
+"""
+JUMPS = """
+#include <setjmp.h>
+#include <stdio.h>
+static jmp_buf place;
+__attribute__((noinline)) static void hop(void) { longjmp(place, 1); }
+int main(int count, char **names) { int n = count; if (!setjmp(place)) { n = 7; hop(); } printf("%d\\n", n); return 0; }
+"""
+HANDLER = """
+#include <signal.h>
+#include <stdio.h>
+#include <unistd.h>
+static int done;
+static void on(int number) { done = 1; }
+int main(void) {
+  signal(SIGALRM, on);
+  ualarm(50000, 0);
+  unsigned long n = 0;
+  while (!done && n < 2000000000UL) n++;
+  printf("%d\\n", n < 2000000000UL);
+  return 0;
+}
+"""
+NO_PROTOTYPE = """
+#include <stdio.h>
+int f();
+__attribute__((noinline)) int g(int n) { float x = 1.0f; return f(&x, &x, n); }
+int f(int *p, float *q, int n) { *p = 1; *q = (float)n; return *p; }
+int main(int count, char **names) { printf("%d\\n", g(count + 1)); return 0; }
+"""
 # what makes the optimised build wrong where the planted fault does not do it by itself on every machine
 WRONG_IF_OPTIMIZED = """
 #ifdef __OPTIMIZE__
@@ -144,6 +202,14 @@ WRONG_IF_OPTIMIZED = """
         (RACE, "TSan", "data race"),
         (ADDRESS, "repeated runs, fixed addresses", "depends on addresses or time"),
         (ORDER, "warnings", "-Wunsequenced"),
+        (HEAP, "MSan", "use-of-uninitialized-value"),
+        (HEAP, "fresh heap filled", "heap memory that it never wrote"),
+        (NO_RETURN, "MSan", "use-of-uninitialized-value"),
+        (RESTRICTED, PROMISES, "restrict"),
+        (PURE, PROMISES, "a pure or const function"),
+        (ASSUMED, PROMISES, "an assumption"),
+        (JUMPS, PROMISES, "plain locals around setjmp"),
+        (HANDLER, PROMISES, "plain variables beside a signal handler"),
     ],
     ids=lambda value: value if len(value) < 40 else "",
 )  # fmt: skip
@@ -152,6 +218,47 @@ def test_a_planted_fault_is_found(opened: Opener, text: str, check: str, word: s
     found = one(opened(WRONG_IF_OPTIMIZED + text, args=args, reference="-O0 -pthread"), check)
     assert (found.outcome, found.name) == (FINDING, check), found
     assert word in found.text
+
+
+def test_without_a_prototype_types_are_not_known_to_be_kept(opened: Opener) -> None:
+    """UBSan and ASan are silent and no conversion shows in the tree: only the switch tells."""
+    result = screened(opened(NO_PROTOTYPE, reference="-O0"))
+    assert {check.name for check in result.checks if check.outcome is FINDING} == {"-fno-strict-aliasing"}
+
+
+@pytest.mark.parametrize(
+    ("text", "check"), [(OVERFLOW, "-fwrapv"), (ALIASING, "-fno-strict-aliasing"), (RESTRICTED, PROMISES)]
+)  # fmt: skip
+@pytest.mark.parametrize("form", ["ll", "bc"])
+def test_ir_has_its_switches_too(opened: Opener, tmp_path: Path, text: str, check: str, form: str) -> None:
+    """What clang's options leave out is taken out of the text: clang does not apply them to IR."""
+    (tmp_path / "program.c").write_text(text)
+    ir = tmp_path / f"ir.{form}"
+    argv = ["clang-14", "-O2", "-w", "-Xclang", "-disable-llvm-passes", "-emit-llvm", "-S" if form == "ll" else "-c"]
+    assert run(RunSpec([*argv, str(tmp_path / "program.c"), "-o", str(ir)])).ok
+    found = one(opened(ir, reference="-O0"), check)
+    assert found.outcome is FINDING and "alone turns it right" in found.text
+
+
+def test_promises_are_taken_out_of_the_users_own_text_alone() -> None:
+    module = (
+        "define i32 @f(i32* noalias %a, %s* noalias sret(%s) %b) #0 {\n  call void @llvm.assume(i1 %c)\n  ret i32 0\n"
+        "}\n"
+        "attributes #0 = { nounwind readonly willreturn }\n"
+    )
+    assert without_promises(module, "int f(int *a); size_t strlen(const char *);") == (module, [])
+    changed, kinds = without_promises(module, None)
+    assert kinds == ["restrict", "a pure or const function", "an assumption"]
+    assert "i32* %a, %s* noalias sret" in changed and "readonly" not in changed and "assume" not in changed
+    assert without_promises(module, "int *__restrict__ a")[1] == ["restrict"]
+
+
+def test_inline_assembly_is_told(opened: Opener) -> None:
+    text = (
+        '#include <stdio.h>\nint main(void) { int x = 1; __asm__("incl %0" : "+r"(x)); return printf("%d\\n", x); }\n'
+    )
+    found = one(opened(text, reference="-O0"), PROMISES)
+    assert found.outcome is HINT and "inline assembly" in found.text
 
 
 def test_contraction_is_a_licence(opened: Opener) -> None:
@@ -212,7 +319,7 @@ def test_real_faults_of_compilers_stay_accused(
         assert check.text or check.outcome is CLEAN  # what is not run says why
     if source.suffix == ".ll":
         not_run = [check for check in result.checks if check.outcome is NOT_RUN]
-        assert {"UBSan", "ASan", "MSan", "TSan", "-fwrapv"} <= {check.name for check in not_run}
+        assert {"UBSan", "ASan", "MSan", "TSan"} <= {check.name for check in not_run}
 
 
 def test_a_build_that_is_not_wrong_gives_no_finding(opened: Opener) -> None:
@@ -256,6 +363,7 @@ class NoBuilder:
     """Where the source is not looked at."""
 
     foreign = ("library.a",)
+    sources = ("program.c", "library.a")
 
 
 @pytest.mark.parametrize(

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from mccprobe.report.why_record import BadInstruction, Confirmed, StepState, Where
 from mccprobe.why.hunk_shape import diff_shape, edit_shape, opcode
-from mccprobe.why.signature import shape_of
+from mccprobe.why.signature import _others, shape_of
 
 FMA = "%5:vr128 = nofpexcept VFMADD213SSr %3, %4, killed %2, implicit $mxcsr"
 
@@ -96,3 +98,18 @@ def test_shipped_kernels_are_tried_by_two_builds(root: Path, tmp_path: Path, run
     found = json.loads(run.stdout)["signature"]
     assert [(other["name"], other["shows"]) for other in found["others"]] == [("second", True)]
     assert "right with -enable-misched=false; the shape of the edit was not compared" in found["others"][0]["text"]
+
+
+def test_of_the_shipped_kernels_those_known_to_be_right_are_tried(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A kernel that is wrong by itself says nothing; of the others first those that compute the same."""
+    monkeypatch.setenv("MCCPROBE_KERNELS", str(root / "kernels"))
+    report = SimpleNamespace(source=str(root / "kernels" / "gemm" / "gemm.mu"), toolchain="sim")
+    others = _others(report, [])  # type: ignore[arg-type]
+    names = [other.path.name for other in others]
+    assert "gemm" not in names and {"barrier", "tile64", "double-buffer"} <= set(names)
+    kinds = [(bool(other.why_not), not other.alike) for other in others]
+    assert kinds == sorted(kinds) and others[0].alike
+    for other in others:
+        assert other.why_not or re.fullmatch(r"\d+x\d+x\d+", str(other.case)), other
+    [own] = [other for other in _others(report, [str(root / "kernels" / "tile64")]) if other.named]  # type: ignore[arg-type]
+    assert own.case and own.path.name == "tile64"

@@ -20,7 +20,8 @@
 #define __device__ __attribute__((device))
 #define __host__ __attribute__((host))
 #define __constant__ __attribute__((constant))
-#define __shared__ __attribute__((shared))
+// The annotation keeps the optimizer from making a private variable of one that each thread writes before it reads.
+#define __shared__ __attribute__((shared, annotate("mccsim shared")))
 #define __launch_bounds__(...) __attribute__((launch_bounds(__VA_ARGS__)))
 
 #else
@@ -60,12 +61,19 @@ __MCCSIM_VECTORS(unsigned, uint, 8, 16)
 
 #if defined(__CUDA__)
 
+// For `mccprobe check --lab`: two operations of the source stay two, so that each has its own place.
+#if defined(__MCCSIM_LAB__)
+#define __MCCSIM_OWN_PLACE __attribute__((nomerge))
+#else
+#define __MCCSIM_OWN_PLACE
+#endif
+
 // Plain variables of the runtime: it rewrites them each time it resumes a thread.
 extern "C" {
 extern __device__ const uint3 threadIdx, blockIdx;
 extern __device__ const dim3 blockDim, gridDim;
-__device__ void __mccsim_syncthreads(void);
-__device__ void __mccsim_syncwarp(void);
+__device__ void __mccsim_syncthreads(void) __MCCSIM_OWN_PLACE;
+__device__ void __mccsim_syncwarp(void) __MCCSIM_OWN_PLACE;
 }
 
 // clang knows __syncthreads as a built-in of the NVPTX target and cannot emit it for x86-64.

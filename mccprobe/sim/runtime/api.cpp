@@ -8,9 +8,11 @@
 #include <time.h>
 #include <unistd.h>
 
-#include <set>
+#include <algorithm>
+#include <map>
 
 #include "block.h"
+#include "lab.h"
 #include "module.h"
 #include "settings.h"
 
@@ -20,9 +22,21 @@ namespace {
 
 musaError_t last_error = musaSuccess;
 
-std::set<void *> &allocations() {
-  static auto *a = new std::set<void *>;
+struct Owned {
+  void *memory;
+  size_t bytes, margin;
+};
+
+std::map<const char *, Owned> &allocations() {
+  static auto *a = new std::map<const char *, Owned>;
   return *a;
+}
+
+// Nothing else lies within the margin, so that an access outside an allocation meets no other one. Pages that
+// nobody touches cost nothing.
+size_t margin_of(size_t bytes) {
+  constexpr size_t kLeast = 1 << 20, kMost = 1 << 30;
+  return lab::on ? (std::clamp(bytes, kLeast, kMost) + 4095) & ~size_t{4095} : 0;
 }
 
 double milliseconds_now() {
@@ -69,6 +83,17 @@ musaError_t mccsim::record_error(musaError_t error) {
   return error;
 }
 
+bool mccsim::find_allocation(const void *address, Allocation *found) {
+  auto *at = static_cast<const char *>(address);
+  auto next = allocations().upper_bound(at);
+  const auto take = [&](const std::pair<const char *const, Owned> &entry) {
+    const Owned &owned = entry.second;
+    *found = {entry.first, owned.bytes};
+    return at >= entry.first - owned.margin && at < entry.first + owned.bytes + owned.margin;
+  };
+  return (next != allocations().begin() && take(*std::prev(next))) || (next != allocations().end() && take(*next));
+}
+
 struct MUevent_st {
   double milliseconds = -1;  // negative: not recorded
 };
@@ -88,21 +113,25 @@ musaError_t musaMalloc(void **pointer, size_t bytes) {
     return musaSuccess;
   void *memory = nullptr;
   // Linux would promise more than there is and kill the process later.
-  if (bytes > physical_memory() || posix_memalign(&memory, 4096, bytes) != 0)
+  const size_t margin = margin_of(bytes);
+  if (bytes > physical_memory() || posix_memalign(&memory, 4096, bytes + 2 * margin) != 0)
     return record_error(musaErrorMemoryAllocation);
+  char *begin = static_cast<char *>(memory) + margin;
   if (settings().poison)
-    memset(memory, 0xff, bytes);  // NaN as float and as half
-  allocations().insert(memory);
-  *pointer = memory;
+    memset(begin, 0xff, bytes);  // NaN as float and as half
+  allocations()[begin] = {memory, bytes, margin};
+  *pointer = begin;
   return musaSuccess;
 }
 
 musaError_t musaFree(void *pointer) {
   if (!pointer)
     return musaSuccess;
-  if (allocations().erase(pointer) == 0)
+  auto known = allocations().find(static_cast<const char *>(pointer));
+  if (known == allocations().end())
     return record_error(musaErrorInvalidDevicePointer);
-  free(pointer);
+  free(known->second.memory);
+  allocations().erase(known);
   return musaSuccess;
 }
 

@@ -4,6 +4,15 @@
 
 namespace mccsim {
 
+// Memory from musaMalloc.
+struct Allocation {
+  const char *begin;
+  size_t bytes;
+};
+
+// The allocation that holds the address or, with the laboratory on, lies next to it.
+bool find_allocation(const void *address, Allocation *found);
+
 // Keeps an error for musaGetLastError and returns it.
 musaError_t record_error(musaError_t error);
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "lab.h"
 #include "trap.h"
 
 // The built-in variables of device code. threadIdx and __mccsim_lane_rank are the two parts of
@@ -34,14 +35,7 @@ void *kernel_function;
 const Arguments *kernel_arguments;
 
 void resume(void **save_to, int warp_index, int lane_in_warp) {
-  Warp &warp = block.warp[warp_index];
-  warp.ready.remove(lane_in_warp);
-  block.current_warp = warp_index;
-  block.current = warp_index * block.warp_lanes + lane_in_warp;
-  Lane &lane = block.lane[block.current];
-  lane.wait = Wait::none;
-  __mccsim_thread = lane.view;
-  __mccsim_active_lanes = warp.active;
+  Lane &lane = enter(warp_index, lane_in_warp);
   // A lane that gave way can be the next to run, when its wait made a partial collective complete.
   if (save_to == &lane.stack_pointer)
     return;
@@ -86,6 +80,8 @@ std::string waiting_threads(Wait reason) {
 }
 
 [[noreturn]] void deadlock() {
+  if (lab::on)
+    lab::deadlock();
   trap("deadlock",
        "%s: no thread can run (a barrier that not all threads reach)\n"
        "  threads in __syncthreads: %s\n  threads in __syncwarp: %s\n  threads in a WMMA operation: %s\n"
@@ -95,10 +91,10 @@ std::string waiting_threads(Wait reason) {
        waiting_threads(Wait::finished).c_str(), block.threads);
 }
 
-// Picks the next lane: first in the running warp, then in the warps after it. Within a warp the
-// direction turns at each release, so that the lanes visited last, whose stacks are still in the
-// cache, come first in the next round.
-void switch_away(void **save_to) {
+}  // namespace
+
+// Picks the next lane: first in the running warp, then in the warps after it.
+void switch_to_other_warp(void **save_to) {
   for (;;) {
     int w = block.current_warp;
     for (int tried = 0; tried < block.warps; tried++) {
@@ -119,7 +115,11 @@ void switch_away(void **save_to) {
   }
 }
 
+namespace {
+
 void release_block_barrier() {
+  if (lab::on)
+    lab::barrier_passes();
   block.at_barrier = 0;
   for (int w = 0; w < block.warps; w++) {
     Warp &warp = block.warp[w];
@@ -130,6 +130,8 @@ void release_block_barrier() {
 
 // A thread that has ended no longer counts, so its end can complete a barrier.
 void finish_thread() {
+  if (lab::on)
+    lab::thread_ends();
   Warp &warp = current_warp();
   int in_warp = block.current - block.current_warp * block.warp_lanes;
   current_lane().wait = Wait::finished;
@@ -143,7 +145,7 @@ void finish_thread() {
   if (block.alive && block.at_barrier == block.alive)
     release_block_barrier();
   void *never_resumed;
-  switch_away(&never_resumed);
+  switch_to_other_warp(&never_resumed);
   __builtin_unreachable();
 }
 
@@ -182,12 +184,6 @@ std::string where() {
          std::to_string(blockIdx.y) + "," + std::to_string(blockIdx.z) + ")";
 }
 
-void wait_for(Wait reason) {
-  Lane &lane = current_lane();
-  lane.wait = reason;
-  switch_away(&lane.stack_pointer);
-}
-
 void release_warp(Warp &warp) {
   warp.ready.half[0] |= warp.arrived.half[0];
   warp.ready.half[1] |= warp.arrived.half[1];
@@ -207,7 +203,10 @@ void run_block(void *function, const Arguments &arguments) {
 
 extern "C" void __mccsim_syncthreads() {
   using namespace mccsim;
-  if (++block.at_barrier < block.alive) {
+  block.at_barrier++;
+  if (lab::on)
+    lab::arrives_at_barrier();
+  if (block.at_barrier < block.alive) {
     wait_for(Wait::block_barrier);
     return;
   }

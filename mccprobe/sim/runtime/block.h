@@ -13,6 +13,7 @@
 
 namespace mccsim {
 
+constexpr int kPrefetchLines = 6;  // of 64 bytes; measured: 2 are fewer, 8 no better
 constexpr int kMaxWarps = kMaxBlockThreads / 32;
 
 // A set of lanes of one warp.
@@ -48,6 +49,7 @@ struct alignas(64) Lane {
   const float *elements;
   unsigned ld;
   unsigned descriptor;
+  const void *site;  // where it waits; set with the laboratory on
   Wait wait;  // for a lane that does not run
 };
 
@@ -62,6 +64,9 @@ struct Warp {
   bool uniform;      // the arrived lanes pass the same operand
   bool upward;       // direction in which lanes are visited
   const void *result;
+  // What the first to arrive passed.
+  const void *base;
+  unsigned ld, descriptor;
 };
 
 struct Block {
@@ -76,6 +81,8 @@ struct Block {
 };
 
 extern Block block;
+extern "C" ThreadView __mccsim_thread;
+extern "C" int __mccsim_active_lanes;
 
 inline Lane &current_lane() { return block.lane[block.current]; }
 inline Warp &current_warp() { return block.warp[block.current_warp]; }
@@ -83,14 +90,51 @@ inline Warp &current_warp() { return block.warp[block.current_warp]; }
 // Runs one block to its end. `threads` lanes of shape blockDim run `function`.
 void run_block(void *function, const Arguments &arguments);
 
-// Gives way until the scheduler picks this thread again.
-void wait_for(Wait reason);
+// Makes a lane the running one; the switch to its stack comes after.
+inline Lane &enter(int warp_index, int lane_in_warp) {
+  Warp &warp = block.warp[warp_index];
+  warp.ready.remove(lane_in_warp);
+  block.current_warp = warp_index;
+  block.current = warp_index * block.warp_lanes + lane_in_warp;
+  Lane &lane = block.lane[block.current];
+  lane.wait = Wait::none;
+  __mccsim_thread = lane.view;
+  __mccsim_active_lanes = warp.active;
+  return lane;
+}
+
+// Gives way to another warp, or to the end of the block.
+void switch_to_other_warp(void **save_to);
+
+// Gives way until the scheduler picks this thread again. Within a warp the direction turns at each release, so
+// that the lanes visited last, whose stacks are still in the cache, come first in the next round. Inline, because
+// it is most of an emulation: all lanes of a warp wait in one place, and a second frame is a second cache line.
+inline __attribute__((always_inline)) void wait_for(Wait reason) {
+  Lane &lane = current_lane();
+  lane.wait = reason;
+  Warp &warp = current_warp();
+  if (__builtin_expect(warp.ready.empty(), 0)) {
+    switch_to_other_warp(&lane.stack_pointer);
+    return;
+  }
+  Lane &next = enter(block.current_warp, warp.upward ? warp.ready.lowest() : warp.ready.highest());
+  block.switches++;
+  // The stacks of a warp do not fit the first cache: the one after the next is fetched meanwhile.
+  const int soon = block.current + (warp.upward ? 2 : -2);
+  const char *stack = static_cast<const char *>(block.lane[soon & (kMaxBlockThreads - 1)].stack_pointer);
+  for (int line = 0; line < kPrefetchLines; line++)
+    __builtin_prefetch(stack + 64 * line, 1);
+  __mccsim_switch(&lane.stack_pointer, next.stack_pointer);
+}
 
 // All arrived lanes of a warp can go on.
 void release_warp(Warp &warp);
 
 // Does the pending collective of a warp with the lanes that have arrived.
 void complete_collective(int warp_index);
+
+// True for an address in what WMMA loads have made.
+bool is_operand_tile(const void *address);
 
 // "kernel gemm block (0,0,0)"
 std::string where();

@@ -26,6 +26,9 @@ void *new_fiber(int index, void (*entry)());
 // Makes sure that stacks 0 .. count-1 exist.
 void reserve_stacks(int count);
 
+// True for an address on some stack.
+bool is_stack(const void *address);
+
 // The number of the stack whose guard page holds the address, or -1.
 int stack_of_guard_page(const void *address);
 

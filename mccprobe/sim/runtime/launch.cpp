@@ -7,6 +7,7 @@
 
 #include "api.h"
 #include "block.h"
+#include "lab.h"
 #include "module.h"
 #include "settings.h"
 #include "trap.h"
@@ -19,10 +20,12 @@ extern dim3 blockDim, gridDim;
 void __mccsim_syncthreads();
 void __mccsim_syncwarp();
 const void *__mccsim_wmma_load(const void *, unsigned, unsigned);
+char *__mccsim_lab_access(char *, mccsim::lab::Site *);
 __attribute__((used)) const void *const __mccsim_device_entries[] = {
     reinterpret_cast<const void *>(&__mccsim_syncthreads),
     reinterpret_cast<const void *>(&__mccsim_syncwarp),
     reinterpret_cast<const void *>(&__mccsim_wmma_load),
+    reinterpret_cast<const void *>(&__mccsim_lab_access),
 };
 }
 
@@ -37,9 +40,9 @@ struct Configuration {
 Configuration pending;
 const void *running_kernel;
 
-double now() {
+double now(clockid_t clock) {
   timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
+  clock_gettime(clock, &t);
   return static_cast<double>(t.tv_sec) + 1e-9 * static_cast<double>(t.tv_nsec);
 }
 
@@ -51,6 +54,8 @@ void on_crash(int signal_number, siginfo_t *info, void *) {
     if (stack >= 0)
       trap("stack overflow", "%s thread %d: the emulator's stack for a thread is too small",
            where().c_str(), stack);
+    if (lab::on)
+      lab::crashed(info->si_addr);
     say("%s thread %d: invalid access to address %p", where().c_str(), block.current, info->si_addr);
   }
   signal(signal_number, SIG_DFL);
@@ -115,9 +120,13 @@ musaError_t launch(const void *stub) {
     say("launch of something that is not a kernel");
     return musaErrorInvalidDeviceFunction;
   }
-  if (!valid_shape(*kernel, pending.grid, pending.block) ||
-      !valid_shared_memory(*kernel, pending.dynamic_shared))
+  if (!valid_shape(*kernel, pending.grid, pending.block))
     return musaErrorInvalidConfiguration;
+  if (!valid_shared_memory(*kernel, pending.dynamic_shared)) {
+    if (lab::on)
+      lab::launch_refused(*kernel, pending.dynamic_shared);
+    return musaErrorInvalidConfiguration;
+  }
   require_cpu();
   install_crash_handler();
   gridDim = pending.grid;
@@ -127,22 +136,28 @@ musaError_t launch(const void *stub) {
   block.warp_lanes = settings().warp_lanes;
   block.switches = 0;
   reserve_stacks(block.threads);
+  if (lab::on)
+    lab::launch_begins(*kernel, pending.dynamic_shared);
   running_kernel = stub;
-  double start = now();
+  const double start = now(CLOCK_MONOTONIC), start_cpu = now(CLOCK_PROCESS_CPUTIME_ID);
   for (unsigned z = 0; z < gridDim.z; z++)
     for (unsigned y = 0; y < gridDim.y; y++)
       for (unsigned x = 0; x < gridDim.x; x++) {
         blockIdx = {x, y, z};
         if (settings().poison)
           poison_shared_memory(*kernel, pending.dynamic_shared);
+        if (lab::on)
+          lab::block_begins();
         run_block(kernel->function, pending.arguments);
+        if (lab::on)
+          lab::block_ends();
       }
   running_kernel = nullptr;
   if (settings().verbose)
-    say("launch %s grid (%u,%u,%u) block (%u,%u,%u) shared %zu+%zu bytes: %.3f ms, %llu switches",
+    say("launch %s grid (%u,%u,%u) block (%u,%u,%u) shared %zu+%zu bytes: %.3f ms (%.3f ms of CPU), %llu switches",
         kernel->name.c_str(), gridDim.x, gridDim.y, gridDim.z, blockDim.x, blockDim.y, blockDim.z,
-        kernel->shared_bytes, pending.dynamic_shared, (now() - start) * 1e3,
-        static_cast<unsigned long long>(block.switches));
+        kernel->shared_bytes, pending.dynamic_shared, (now(CLOCK_MONOTONIC) - start) * 1e3,
+        (now(CLOCK_PROCESS_CPUTIME_ID) - start_cpu) * 1e3, static_cast<unsigned long long>(block.switches));
   return musaSuccess;
 }
 

@@ -158,6 +158,16 @@ const Kernel *find_kernel(const void *stub) {
     kernel.shared_bytes += variable.size;
     kernel.shared.push_back(variable);
   }
+  kernel.image_base = module.base;
+  std::vector<std::string> kernels;
+  for (const auto &stub_of : r.stubs)
+    if (stub_of.second.module == &module)
+      kernels.push_back(stub_of.second.symbol);
+  kernel.shared_of_functions = module.mubin.shared_of_functions(kernels);
+  kernel.variables = module.mubin.variables();
+  for (auto *variables : {&kernel.shared_of_functions, &kernel.variables})
+    for (SharedVariable &variable : *variables)
+      variable.address += module.base;
   return &(r.kernels[stub] = kernel);
 }
 

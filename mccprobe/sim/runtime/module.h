@@ -2,6 +2,7 @@
 #pragma once
 
 #include <stddef.h>
+#include <stdint.h>
 
 #include <string>
 #include <vector>
@@ -19,6 +20,9 @@ struct Kernel {
   void *function;
   std::vector<SharedVariable> shared;  // at run-time addresses
   size_t shared_bytes;
+  std::vector<SharedVariable> shared_of_functions;  // of __device__ functions, which kernels may call
+  std::vector<SharedVariable> variables;  // the image's other variables, at run-time addresses
+  uintptr_t image_base;
 };
 
 // Memory of all `extern __shared__` arrays.

@@ -3,6 +3,8 @@
 #include <elf.h>
 #include <string.h>
 
+#include <algorithm>
+
 namespace mccsim {
 namespace {
 
@@ -132,15 +134,45 @@ void Mubin::bind_dynamic_shared(const void *memory, bool (*is_external)(const ch
   }
 }
 
+namespace {
+
+// "_Z3fooi" has the locals "_ZZ3fooiE..."; extern "C" foo has "_ZZ3fooE...".
+std::string scope_of(const std::string &kernel) {
+  return kernel.compare(0, 2, "_Z") == 0 ? "_ZZ" + kernel.substr(2) + "E"
+                                         : "_ZZ" + std::to_string(kernel.size()) + kernel + "E";
+}
+
+bool starts_with(const std::string &text, const std::string &prefix) {
+  return text.compare(0, prefix.size(), prefix) == 0;
+}
+
+}  // namespace
+
+// A static constant table of a function has the same form of name, but stands in a section with contents.
+// __shared__ variables are never initialised.
 std::vector<SharedVariable> Mubin::shared_variables(const std::string &kernel) const {
+  const std::string scope = scope_of(kernel);
+  return objects([&](const std::string &name, bool has_contents) { return !has_contents && starts_with(name, scope); });
+}
+
+std::vector<SharedVariable> Mubin::shared_of_functions(const std::vector<std::string> &kernels) const {
+  return objects([&](const std::string &name, bool has_contents) {
+    return !has_contents && starts_with(name, "_ZZ") &&
+           std::none_of(kernels.begin(), kernels.end(),
+                        [&](const std::string &kernel) { return starts_with(name, scope_of(kernel)); });
+  });
+}
+
+std::vector<SharedVariable> Mubin::variables() const {
+  return objects([](const std::string &name, bool has_contents) { return has_contents || !starts_with(name, "_ZZ"); });
+}
+
+std::vector<SharedVariable>
+Mubin::objects(const std::function<bool(const std::string &name, bool has_contents)> &wanted) const {
   std::vector<SharedVariable> found;
   Table table;
   if (!symbol_table(SHT_SYMTAB, &table))
     return found;
-  // "_Z3fooi" has the locals "_ZZ3fooiE..."; extern "C" foo has "_ZZ3fooE...".
-  std::string scope = kernel.compare(0, 2, "_Z") == 0
-                          ? "_ZZ" + kernel.substr(2) + "E"
-                          : "_ZZ" + std::to_string(kernel.size()) + kernel + "E";
   Elf64_Ehdr header;
   memcpy(&header, image_.data(), sizeof header);
   for (size_t i = 1; i < table.count; i++) {
@@ -148,12 +180,9 @@ std::vector<SharedVariable> Mubin::shared_variables(const std::string &kernel) c
     memcpy(&symbol, image_.data() + table.symbols + i * sizeof symbol, sizeof symbol);
     if (ELF64_ST_TYPE(symbol.st_info) != STT_OBJECT || symbol.st_shndx >= header.e_shnum)
       continue;
-    // A static constant table of the kernel has the same form of name, but stands in a section with
-    // contents. __shared__ variables are never initialised.
     Elf64_Shdr section;
     memcpy(&section, image_.data() + header.e_shoff + symbol.st_shndx * sizeof section, sizeof section);
-    const char *name = string_at(table, symbol.st_name);
-    if (section.sh_type == SHT_NOBITS && strncmp(name, scope.c_str(), scope.size()) == 0)
+    if (wanted(string_at(table, symbol.st_name), section.sh_type != SHT_NOBITS))
       found.push_back({symbol.st_value, symbol.st_size});
   }
   return found;

@@ -4,6 +4,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -35,10 +36,18 @@ public:
   // The static __shared__ variables of a kernel: local data symbols "_ZZ<kernel>E...".
   std::vector<SharedVariable> shared_variables(const std::string &kernel) const;
 
+  // The same of functions that are none of these kernels.
+  std::vector<SharedVariable> shared_of_functions(const std::vector<std::string> &kernels) const;
+
+  // All variables of the image but what `__shared__` and other local names ("_ZZ...") are.
+  std::vector<SharedVariable> variables() const;
+
   const std::vector<unsigned char> &image() const { return image_; }
 
 private:
   struct Table;
+  std::vector<SharedVariable>
+  objects(const std::function<bool(const std::string &name, bool has_contents)> &wanted) const;
   bool symbol_table(unsigned type, Table *table) const;
   const char *string_at(const Table &table, size_t offset) const;
 

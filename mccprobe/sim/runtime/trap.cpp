@@ -1,5 +1,7 @@
 #include "trap.h"
 
+#include "lab.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 #include <unistd.h>
@@ -11,9 +13,14 @@ void trap(const char *kind, const char *format, ...) {
   fprintf(stderr, "mccprobe-sim: TRAP %s: ", kind);
   va_list arguments;
   va_start(arguments, format);
-  vfprintf(stderr, format, arguments);
+  char text[4096];
+  vsnprintf(text, sizeof text, format, arguments);
   va_end(arguments);
-  fputc('\n', stderr);
+  fprintf(stderr, "%s\n", text);
+  if (lab::on) {
+    lab::trapped(kind, text);
+    lab::write_report();
+  }
   fflush(nullptr);
   // Not exit(): the trap may come from a fiber's stack, in the middle of a kernel.
   _exit(kExitCannotTell);

@@ -8,13 +8,11 @@
 #include <algorithm>
 
 #include "block.h"
+#include "lab.h"
 #include "settings.h"
 #include "trap.h"
 
 using namespace mccsim;
-
-extern "C" int __mccsim_active_lanes;
-extern "C" ThreadView __mccsim_thread;
 
 namespace {
 
@@ -78,6 +76,15 @@ __attribute__((target("avx2,f16c"))) void convert_tile(float *to, const unsigned
     }
 }
 
+}  // namespace
+
+bool mccsim::is_operand_tile(const void *address) {
+  auto *at = static_cast<const char *>(address), *begin = reinterpret_cast<const char *>(tiles);
+  return begin && at >= begin && at < begin + sizeof(__mccsim_tile) * kTilesPerWarp * kMaxWarps;
+}
+
+namespace {
+
 std::string operand_list(const Lane *lanes, const Warp &warp) {
   std::string text;
   const Lane &first = lanes[warp.arrived.lowest()];
@@ -129,6 +136,20 @@ void load(const Lane *lanes, Warp &warp, int warp_index, const Operation &op) {
   warp.result = tile;
 }
 
+// The laboratory's look at an operation before it is done; false if it must not be.
+bool allowed(Warp &warp, int warp_index, const Operation &op) {
+  bool is_store = op.operation == __mccsim_store;
+  int rows = op.operation == __mccsim_load_b ? op.k : op.m, columns = op.operation == __mccsim_load_a ? op.k : op.n;
+  bool inside = lab::wmma_begins(warp_index, op.column_major ? columns : rows, op.column_major ? rows : columns,
+                                 is_store ? 4 : 2, op.text().c_str(), is_store);
+  if (!inside && !is_store) {
+    __mccsim_tile *tile = new_tile(warp_index);
+    std::fill(std::begin(tile->value), std::end(tile->value), __builtin_nanf(""));
+    warp.result = tile;
+  }
+  return inside;
+}
+
 void store(const Lane *lanes, Warp &warp, const Operation &op) {
   int rank = 0;
   for (int l = 0; l < warp.lanes; l++) {
@@ -168,20 +189,26 @@ void set_active_lanes(Lane *lanes, Warp &warp, int warp_index, const Operation &
 }
 
 // Returns when the operation is done for all lanes of the warp.
-inline void take_part(Wait reason, const void *base, unsigned ld, unsigned descriptor,
-                      const float *elements) {
+inline __attribute__((always_inline)) void take_part(Wait reason, const void *base, unsigned ld,
+                                                     unsigned descriptor, const float *elements) {
   Lane &lane = current_lane();
   Warp &warp = current_warp();
   lane.base = base;
   lane.ld = ld;
   lane.descriptor = descriptor;
   lane.elements = elements;
+  if (lab::on) {
+    lane.site = lab::here();
+    lane.wait = reason;  // also of the last to arrive, for what is said about it
+  }
   int first = block.current_warp * block.warp_lanes, in_warp = block.current - first;
   if (warp.arrived_count == 0) {
     warp.uniform = true;
+    warp.base = base;
+    warp.ld = ld;
+    warp.descriptor = descriptor;
   } else {
-    const Lane &other = block.lane[first + warp.arrived.lowest()];
-    warp.uniform &= other.base == base && other.ld == ld && other.descriptor == descriptor;
+    warp.uniform &= warp.base == base && warp.ld == ld && warp.descriptor == descriptor;
   }
   warp.arrived.add(in_warp);
   if (++warp.arrived_count < warp.alive_count) {
@@ -191,7 +218,8 @@ inline void take_part(Wait reason, const void *base, unsigned ld, unsigned descr
   complete_collective(block.current_warp);
   release_warp(warp);
   warp.ready.remove(in_warp);
-  // What resume() does for the other lanes: the operation may have set the ranks.
+  lane.wait = Wait::none;
+  // What enter() does for the other lanes: the operation may have set the ranks.
   __mccsim_thread.rank = lane.view.rank;
   __mccsim_active_lanes = warp.active;
 }
@@ -205,22 +233,36 @@ void mccsim::complete_collective(int warp_index) {
   Operation op(first.descriptor);
   if (!warp.uniform)
     for (int l = 0; l < warp.lanes; l++)
-      if (warp.arrived.has(l) && lanes[l].descriptor != first.descriptor)
+      if (warp.arrived.has(l) && lanes[l].descriptor != first.descriptor) {
+        if (lab::on)
+          lab::divergent_operation(warp_index);
         trap("divergent WMMA operation", "%s warp %d: lane %d is in %s, lane %d in %s", where().c_str(),
              warp_index, warp.arrived.lowest(), op.text().c_str(), l,
              Operation(lanes[l].descriptor).text().c_str());
-  if (op.operation == kSyncWarp)
+      }
+  if (op.operation == kSyncWarp) {
+    if (lab::on)
+      lab::collective_ends(warp_index);
     return;
+  }
+  if (!warp.uniform && lab::on)
+    lab::divergent_operand(warp_index, op.text());
   if (!warp.uniform && settings().divergence == Divergence::trap)
     trap("divergent WMMA operand",
          "%s warp %d, %s:%s\n  all active lanes of a physical warp (%d threads) must pass one address",
          where().c_str(), warp_index, op.text().c_str(), operand_list(lanes, warp).c_str(),
          block.warp_lanes);
   set_active_lanes(lanes, warp, warp_index, op);
+  if (lab::on && !allowed(warp, warp_index, op)) {
+    lab::collective_ends(warp_index);
+    return;
+  }
   if (op.operation == __mccsim_store)
     store(lanes, warp, op);
   else
     load(lanes, warp, warp_index, op);
+  if (lab::on)
+    lab::collective_ends(warp_index);
 }
 
 // ---- called by device code ----------------------------------------------------------------------

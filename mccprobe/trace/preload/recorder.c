@@ -29,7 +29,9 @@
 #define EXPORT __attribute__((visibility("default")))
 #define NOT_SUPPORTED 801 /* musaErrorNotSupported, MUSA_ERROR_NOT_SUPPORTED */
 
-enum { LINE = 8192, NAME = 4096, FATBIN_MAGIC = 0x466243B1, MAX_ENTRIES = 4096, BUFFER = 1 << 16 };
+/* NAME: of a kernel, escaped; templates reach thousands of characters. Buffers come from malloc: the program's
+ * threads may have small stacks. */
+enum { LINE = 1024, NAME = 1 << 15, PLACE = 4096, FATBIN_MAGIC = 0x466243B1, MAX_ENTRIES = 4096, BUFFER = 1 << 16 };
 static const uint64_t kMaxModule = 4ull << 30;
 
 typedef struct { unsigned x, y, z; } Dim3; /* passed as the SDK's dim3 is: three 32-bit members */
@@ -108,6 +110,7 @@ static void *next_definition(const char *name) {
     Search search = {name, NULL, own.dli_fbase};
     dl_iterate_phdr(look_into, &search);
     found = search.found;
+    dlerror(); /* what was not found is none of the program's errors */
   }
   return found;
 }
@@ -121,7 +124,7 @@ static void *next_definition(const char *name) {
 
 /* ---- writing ------------------------------------------------------------------------------------ */
 
-static char place_[NAME];
+static char place_[PLACE];
 static void read_environment(void) { /* once: the program may change its environment while others launch */
   const char *given = getenv("MCCPROBE_TRACE_DIR");
   if (given && *given == '/' && strlen(given) < sizeof place_)
@@ -152,45 +155,66 @@ static void escape(char *to, size_t room, const char *from) {
 }
 
 __attribute__((format(printf, 2, 3))) static void record(const char *event, const char *format, ...) {
-  char line[LINE + 2 * NAME], path[NAME];
+  typedef struct { char path[PLACE + 32], line[LINE + 2 * NAME]; } Work;
   const char *place = folder();
-  if (!place || (size_t)snprintf(path, sizeof path, "%s/launches.jsonl", place) >= sizeof path)
+  Work *work = place ? malloc(sizeof *work) : NULL;
+  if (!work)
     return;
+  char *line = work->line;
+  snprintf(work->path, sizeof work->path, "%s/launches.jsonl", place);
   struct timespec now;
   clock_gettime(CLOCK_MONOTONIC, &now);
-  size_t length = (size_t)snprintf(line, sizeof line, "{\"event\":\"%s\",\"pid\":%ld,\"tid\":%ld,\"time_ns\":%lld,",
-                                   event, (long)getpid(), (long)syscall(SYS_gettid),
+  const char *head = "{\"event\":\"%s\",\"pid\":%ld,\"tid\":%ld,\"time_ns\":%lld,";
+  size_t length = (size_t)snprintf(line, sizeof work->line, head, event, (long)getpid(), (long)syscall(SYS_gettid),
                                    (long long)now.tv_sec * 1000000000 + now.tv_nsec);
   va_list arguments;
   va_start(arguments, format);
-  length += (size_t)vsnprintf(line + length, sizeof line - length - 2, format, arguments);
+  length += (size_t)vsnprintf(line + length, sizeof work->line - length - 2, format, arguments);
   va_end(arguments);
-  if (length > sizeof line - 3)
-    return;
-  memcpy(line + length, "}\n", 2);
-  int file = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
-  if (file < 0)
-    return;
-  ssize_t written = write(file, line, length + 2);
-  (void)written; /* a full disk loses a line, which must not be the program's trouble */
-  close(file);
+  memcpy(line + length, "}\n", 2); /* it fits: both names are bounded by NAME */
+  int file = open(work->path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+  if (file >= 0) {
+    ssize_t written = write(file, line, length + 2);
+    (void)written; /* a full disk loses a line, which must not be the program's trouble */
+    close(file);
+  }
+  free(work);
 }
 
-static uint64_t launch(const char *api, const void *function, Dim3 grid, Dim3 block, size_t shared, const void *stream) {
-  char name[NAME] = "", symbol[NAME] = "";
+/* True in a program of mccprobe's stand-in: its runtime has this function. */
+static int is_simulated(void) {
+  static int answer = -1;
+  int known = __atomic_load_n(&answer, __ATOMIC_RELAXED);
+  if (known < 0)
+    __atomic_store_n(&answer, known = next_definition("__mccsim_syncthreads") != NULL, __ATOMIC_RELAXED);
+  return known;
+}
+
+static uint64_t launch(const char *api, const void *function, Dim3 grid, Dim3 block, size_t shared,
+                       const void *stream) {
   const char *known = name_of(function);
+  const char *host = NULL; /* the function's own name, where nobody registered a kernel's */
   Dl_info where;
   uint64_t number = __atomic_add_fetch(&order, 1, __ATOMIC_RELAXED);
-  if (known)
-    escape(name, sizeof name, known);
-  else if (dladdr(function, &where) && where.dli_sname)
-    escape(symbol, sizeof symbol, where.dli_sname);
+  char *name = malloc(NAME);
+  if (!name)
+    return number;
+  char place[256]; /* of a function without a name: libfoo.so+0x1234 */
+  if (!known && dladdr(function, &where) && !(host = where.dli_sname) && where.dli_fname) {
+    const char *file = strrchr(where.dli_fname, '/');
+    snprintf(place, sizeof place, "%s+0x%llx", file ? file + 1 : where.dli_fname,
+             (unsigned long long)((uintptr_t)function - (uintptr_t)where.dli_fbase));
+    host = place;
+  }
+  escape(name, NAME, known ? known : host ? host : "");
   record("launch",
          "\"api\":\"%s\",\"order\":%llu,\"kernel\":%s%s%s,\"symbol\":%s%s%s,\"grid\":[%u,%u,%u],"
-         "\"block\":[%u,%u,%u],\"dynamic_shared_bytes\":%zu,\"stream\":\"0x%llx\",\"inside\":%s%s%s",
+         "\"block\":[%u,%u,%u],\"dynamic_shared_bytes\":%zu,\"stream\":\"0x%llx\",\"simulated\":%s,\"inside\":%s%s%s",
          api, (unsigned long long)number, known ? "\"" : "", known ? name : "null", known ? "\"" : "",
-         *symbol ? "\"" : "", *symbol ? symbol : "null", *symbol ? "\"" : "", grid.x, grid.y, grid.z, block.x, block.y,
-         block.z, shared, (unsigned long long)(uintptr_t)stream, inside ? "\"" : "", inside ? inside : "null", inside ? "\"" : "");
+         host ? "\"" : "", host ? name : "null", host ? "\"" : "", grid.x, grid.y, grid.z, block.x, block.y,
+         block.z, shared, (unsigned long long)(uintptr_t)stream, is_simulated() ? "true" : "false",
+         inside ? "\"" : "", inside ? inside : "null", inside ? "\"" : "");
+  free(name);
   return number;
 }
 
@@ -267,32 +291,33 @@ static uint64_t image_bytes(const char **image) {
 
 /* Copies the image to a file named by size and FNV-1a hash of its bytes. Returns the bytes copied. */
 static uint64_t save(const char *image, uint64_t bytes, char *name, size_t room) {
-  char temporary[NAME], path[NAME];
+  typedef struct { char temporary[PLACE + 64], path[PLACE + 64], bytes[BUFFER]; } Work;
   const char *place = folder();
+  Work *work = place ? malloc(sizeof *work) : NULL;
   uint64_t hash = 14695981039346656037ull, done = 0;
-  char *buffer = malloc(BUFFER);
-  int file = -1;
-  if (place && buffer && snprintf(temporary, sizeof temporary, "%s/modules/.%ld-%ld", place, (long)getpid(),
-                                  (long)syscall(SYS_gettid)) < (int)sizeof temporary)
-    file = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+  if (!work)
+    return 0;
+  snprintf(work->temporary, sizeof work->temporary, "%s/modules/.%ld-%ld", place, (long)getpid(),
+           (long)syscall(SYS_gettid));
+  int file = open(work->temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
   while (file >= 0 && done < bytes) {
     size_t piece = bytes - done < BUFFER ? (size_t)(bytes - done) : BUFFER;
-    if (!peek(buffer, image + done, piece) || write(file, buffer, piece) != (ssize_t)piece)
+    if (!peek(work->bytes, image + done, piece) || write(file, work->bytes, piece) != (ssize_t)piece)
       break;
     for (size_t i = 0; i < piece; i++)
-      hash = (hash ^ (unsigned char)buffer[i]) * 1099511628211ull;
+      hash = (hash ^ (unsigned char)work->bytes[i]) * 1099511628211ull;
     done += piece;
   }
-  free(buffer);
-  if (file < 0)
-    return 0;
-  close(file);
-  snprintf(name, room, "%016llx-%llu.bin", (unsigned long long)hash, (unsigned long long)done);
-  if (done == 0 || snprintf(path, sizeof path, "%s/modules/%s", place, name) >= (int)sizeof path ||
-      rename(temporary, path) != 0) {
-    unlink(temporary);
-    return 0;
+  if (file >= 0) {
+    close(file);
+    snprintf(name, room, "%016llx-%llu.bin", (unsigned long long)hash, (unsigned long long)done);
+    snprintf(work->path, sizeof work->path, "%s/modules/%s", place, name);
+    if (done == 0 || rename(work->temporary, work->path) != 0) {
+      unlink(work->temporary);
+      done = 0;
+    }
   }
+  free(work);
   return done;
 }
 
@@ -309,10 +334,13 @@ static void module_from_memory(const char *api, const void *given) {
 }
 
 static void module_from_file(const char *api, const char *path) {
-  char text[NAME] = "";
-  escape(text, sizeof text, path ? path : "");
+  char *text = malloc(NAME);
+  if (!text)
+    return;
+  escape(text, NAME, path ? path : "");
   record("module", "\"api\":\"%s\",\"bytes\":0,\"saved\":0,\"file\":null,\"path\":\"%s\",\"inside\":%s%s%s", api, text,
          inside ? "\"" : "", inside ? inside : "null", inside ? "\"" : "");
+  free(text);
 }
 
 /* ---- the hooks ---------------------------------------------------------------------------------- */
@@ -400,7 +428,8 @@ typedef void **(*RegisterBinary)(const void *);
 REGISTER_BINARY(__musaRegisterFatBinary)
 REGISTER_BINARY(__cudaRegisterFatBinary)
 
-typedef long (*RegisterFunction)(void **, const void *, char *, const char *, int, void *, void *, void *, void *, int *);
+typedef long (*RegisterFunction)(void **, const void *, char *, const char *, int, void *, void *, void *, void *,
+                                 int *);
 #define REGISTER_FUNCTION(api)                                                                     \
   EXPORT long api(void **module, const void *stub, char *device, const char *name, int limit, void *thread, \
                   void *block, void *block_size, void *grid_size, int *warp) {                     \

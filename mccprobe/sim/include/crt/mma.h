@@ -35,9 +35,10 @@ extern "C" {
 // Rank of this lane among its warp's active lanes, and how many there are. The first WMMA operation
 // of a warp sets them, so they are not constant as threadIdx is.
 extern __device__ int __mccsim_lane_rank, __mccsim_active_lanes;
-__device__ const __mccsim_tile *__mccsim_wmma_load(const void *base, unsigned ld, unsigned descriptor);
+__device__ const __mccsim_tile *__mccsim_wmma_load(const void *base, unsigned ld, unsigned descriptor)
+    __MCCSIM_OWN_PLACE;
 __device__ void __mccsim_wmma_store(void *base, unsigned ld, unsigned descriptor, const float *elements,
-                                    int capacity);
+                                    int capacity) __MCCSIM_OWN_PLACE;
 __device__ void __mccsim_stale_fragment(unsigned descriptor) __attribute__((noreturn));
 __device__ void __mccsim_fragment_too_small(unsigned descriptor, int capacity) __attribute__((noreturn));
 }
@@ -138,6 +139,15 @@ __device__ __forceinline__ void mma_sync(fragment<accumulator, m, n, k, float> &
   for (unsigned chunk = __mccsim_lane_rank; chunk < chunks; chunk += lanes, from += 8, to += 8) {
     const float *rows = a.tile->value + chunk % (m / 8) * 8;
     const float *column = b.tile->value + chunk / (m / 8) * k;
+#if defined(MCCSIM_SCALAR)  // what benchmarks/lab_speed.py holds the packed arithmetic against
+#pragma clang loop unroll(disable) vectorize(disable)
+    for (int row = 0; row < 8; row++) {
+      float sum = from[row];
+      for (int i = 0; i < k; i++)
+        sum = __builtin_fmaf(rows[i * m + row], column[i], sum);
+      to[row] = sum;
+    }
+#else
     __mccsim_float8 sum = *(const __mccsim_float8_unaligned *)from;
 #pragma clang loop unroll(full)
     for (int i = 0; i < k; i++) {
@@ -146,6 +156,7 @@ __device__ __forceinline__ void mma_sync(fragment<accumulator, m, n, k, float> &
       sum = __builtin_ia32_vfmaddps256(*(const __mccsim_float8 *)(rows + i * m), scale, sum);
     }
     *(__mccsim_float8_unaligned *)to = sum;
+#endif
   }
 }
 

@@ -1,0 +1,56 @@
+"""Which file a compile really reads for an #include: asked of the compiler's own dependency output."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from mccprobe.errors import InputError, SourceDoesNotCompile
+from mccprobe.process import RunSpec, run
+from mccprobe.toolchain.base import Toolchain
+
+DEPENDENCY_TIMEOUT_S = 120.0  # preprocessing takes a second; this only ends a hung one
+_WORD = re.compile(r"(?:\\.|[^\s\\])+")
+_QUOTED = re.compile(r'^\s*#\s*include\s*"([^"]+)"', re.MULTILINE)
+
+
+def dependencies(toolchain: Toolchain, options: Sequence[str], source: Path, scratch: Path) -> list[Path]:
+    """Every file that compiling `source` reads, as the compiler names it. Raises SourceDoesNotCompile."""
+    argv = [*toolchain.driver, *options, "-M", str(source)]
+    spec = RunSpec(argv, cwd=scratch, env=toolchain.environment(scratch), timeout_s=DEPENDENCY_TIMEOUT_S)
+    result = run(spec)
+    if not result.ok:
+        raise SourceDoesNotCompile(
+            f"{source}: {toolchain.name} -M does not work: {result.describe()}", detail=result.stderr_text[-4000:],
+            hint="without it nobody can tell which header is read",
+        )  # fmt: skip
+    text = result.stdout_text.replace("\\\n", " ")
+    return [scratch / _plain(word) for rule in text.splitlines() for word in _WORD.findall(rule.partition(": ")[2])]
+
+
+def _plain(word: str) -> str:
+    """A name of a Makefile rule without what stands for make."""
+    return re.sub(r"\\([ #\\])", r"\1", word).replace("$$", "$")
+
+
+def find_header(read: Sequence[Path], name: str, source: Path) -> Path:
+    """The file among those read that is included as `name`. Raises InputError."""
+    parts = Path(name).parts
+    found = list(dict.fromkeys(path.resolve() for path in read if path.parts[-len(parts) :] == parts))
+    if not found:
+        near = sorted({path.name for path in read if path.name == parts[-1]}) if parts else []
+        raise InputError(
+            f"{source} reads no header {name}",
+            hint=f"it reads another {near[0]}: give more or less of its path" if near else "name it as it is included",
+        )
+    if len(found) > 1:
+        raise InputError(
+            f"{source} reads {len(found)} files {name}: {', '.join(map(str, found))}", hint="give more of its path"
+        )
+    return found[0]
+
+
+def quoted_beside(header: Path, text: str) -> bool:
+    """True if the header includes a neighbour by quotes, which a copy elsewhere would not find."""
+    return any((header.parent / name).is_file() for name in _QUOTED.findall(text))
