@@ -92,10 +92,10 @@ class Seen:
 
     @property
     def caught(self) -> str:
-        """A key of CHECK or LAB, "" for a survivor."""
-        if self.check:
+        """A key of CHECK or LAB, "" for a survivor; "unclear" if the laboratory neither ended well nor found anything."""
+        if self.check or self.lab is Verdict.GOOD:
             return self.check
-        return "" if self.lab is Verdict.GOOD else "lab" if self.rules else "doubt"
+        return "lab" if self.rules else "doubt" if self.doubts else "unclear"
 
 
 def load_mutants() -> tuple[Mutant, ...]:
@@ -146,8 +146,10 @@ def judge(spec: KernelSpec, defines: Sequence[tuple[str, str]], toolchain: SimTo
     gate = check_kernel(
         spec, toolchain, seeds=(SEED,), defines=given, folder=build, timeout_s=TIMEOUT_S, stop_at_bad=True
     )
-    lab = lab_kernel(spec, toolchain, defines=given, folder=build, seed=SEED, timeout_s=TIMEOUT_S)
     check, text = gate_answer(gate)
+    if gate.failure is not None:
+        return Seen(check, text, Verdict.UNRESOLVED, (), (), None)
+    lab = lab_kernel(spec, toolchain, defines=given, folder=build, seed=SEED, timeout_s=TIMEOUT_S)
     return Seen(check, text, lab.verdict, kinds(lab, "error"), kinds(lab, "doubt"), bank_cycles(lab))
 
 
@@ -158,10 +160,12 @@ def gate_answer(report: GateReport) -> tuple[str, str]:
     if report.failure is not None:
         error = next((line for line in report.failure.detail.splitlines() if "error:" in line), report.failure.reason)
         return "compiler", error.partition("error: ")[2] or error
-    unclear = any(case.result.verdict is Verdict.UNRESOLVED and not case.result.refused for case in report.cases)
-    way = "numbers" if report.verdict is Verdict.BAD else "trap" if unclear else "rule"
-    case = next((one for one in report.cases if one.result.verdict is Verdict.UNRESOLVED and not one.result.refused), None)
-    return way, f"{case.planned.case.name}: {case.result.reason}" if way == "trap" and case else report.reasons()[0]
+    if report.verdict is Verdict.BAD:
+        return "numbers", report.reasons()[0]
+    for case in report.cases:
+        if case.result.verdict is Verdict.UNRESOLVED and not case.result.refused:
+            return "trap", f"{case.planned.case.name}: {case.result.reason}"
+    return "rule", report.reasons()[0]
 
 
 def kinds(report: LabReport, severity: str) -> tuple[str, ...]:
@@ -226,9 +230,10 @@ def page(mutants: Sequence[Mutant], seen: dict[str, Seen], originals: dict[tuple
     return "\n".join([
         "# Mutants of the kernels",
         "",
-        "Kernels with one fault put in on purpose, and which check sees it. Made by `benchmarks/kernel_mutants.py --write`",
-        "from `tests/kernels/mutants/mutants.toml`; all runs are on the stand-in (`sim`), seed 1, legacy cases and those that",
-        "the gate adds, up to the first wrong one. The laboratory watches the cases that are small enough for it.",
+        "Kernels with one fault put in on purpose, and which check sees it. This page is made by",
+        "`benchmarks/kernel_mutants.py --write` from `tests/kernels/mutants/mutants.toml`. All runs are on the",
+        f"stand-in (`sim`, simulated): seed {SEED}, legacy cases and those that the gate adds, up to the first wrong",
+        "one. The laboratory watches the cases that are small enough for it.",
         "",
         counts(mutants),
         "",

@@ -1,6 +1,6 @@
 """Time one or two things by the article's rules, or refuse to.
 
-    readings in turn (A B, B A, A B ...) -> outputs checked -> statistics -> ratio with its interval
+    readings in pairs, which first by lot -> outputs checked -> statistics -> ratio with its interval
 
 Refused, because each gave the article a figure that meant nothing: a kernel that the gate did not pass ("90
 TFLOPS" was a quarter of the work), a kernel that is timed but was never checked, zero input (a false 77.5),
@@ -22,6 +22,7 @@ from mccprobe.bench.statistics import (
     find_two_clusters,
     paired_ratio,
     summarize,
+    turned,
 )
 from mccprobe.gate.answer import MAX_ZERO_SHARE
 from mccprobe.gate.check import GateReport
@@ -85,7 +86,7 @@ def measure(
     sides: Sequence[Side], *, rounds: int = DEFAULT_ROUNDS, warmups: int = DEFAULT_WARMUPS, warm_runs: int = 0,
     confidence: float = 0.95, tell: Callable[[str, int, float], None] = lambda name, ordinal, milliseconds: None,
 ) -> Measurement:  # fmt: skip
-    """One or two sides, read in turn; every second round begins with the other one.
+    """One or two sides, read in pairs; half of the rounds, by lot, begin with the other one.
 
     warmups: what the timer itself drops, told. warm_runs: readings of each side to drop first.
     """
@@ -99,9 +100,10 @@ def measure(
             reasons = side.gate.reasons()
             return refusal(f"{side.name}: the gate did not pass: {reasons[0] if reasons else side.gate.verdict}")
     readings: list[list[Reading]] = [[] for _ in sides]
+    second_first = turned(rounds)
     for ordinal in range(-warm_runs, rounds):
         order = list(range(len(sides)))
-        for index in order if ordinal % 2 == 0 else reversed(order):
+        for index in reversed(order) if ordinal >= 0 and second_first[ordinal] else order:
             reading = sides[index].timer.read(max(ordinal, 0))
             problem = _problem(sides[index], reading)
             if problem:

@@ -110,6 +110,17 @@ def quantile(ordered: Sequence[float], share: float) -> float:
     return ordered[low] + (ordered[high] - ordered[low]) * (at - low)
 
 
+def turned(rounds: int) -> list[bool]:
+    """Of which rounds the second side is read first: of each four of one even and one odd round, by lot.
+
+    Strict turns (A B, B A ...) meet a clock that changes every two readings, as the article's does, in step: one side
+    then always has the fast state, and two equal builds differ by all of it. The same lot each time.
+    """
+    source = random.Random(rounds)
+    drawn = {block + at + 2 * source.randrange(2) for block in range(0, rounds, 4) for at in (0, 1)}
+    return [at in drawn for at in range(rounds)]
+
+
 def paired_ratio(base: Sequence[float], other: Sequence[float], *, confidence: float = 0.95) -> Ratio:
     """Median of the ratios of pairs with an exact interval from order statistics.
 

@@ -120,20 +120,24 @@ def _contenders(choice: KernelChoice, against: str | None) -> list[Contender]:
     from mccprobe.kernel.shipped import FILE_NAME, find_shipped_kernels
 
     defines = tuple(sorted(choice.defines.items()))
-    base = Contender(_name(choice.kernel.name, choice.flags), choice.kernel, choice.flags, defines)
+    base = Contender(_name(choice.kernel.name, choice.flags, defines), choice.kernel, choice.flags, defines)
     if against is None:
         return [base]
     path = Path(against)
     shipped = {folder.name for folder in find_shipped_kernels()}
     if against in shipped or path.is_file() or (path / FILE_NAME).is_file():
         other = find_kernel(against)
-        return [base, Contender(_name(other.name, choice.flags, "against: "), other, choice.flags)]
+        return [base, Contender(_name(other.name, choice.flags, (), "against: "), other, choice.flags)]
     flags = split_flags(against)
-    return [base, Contender(_name(choice.kernel.name, flags, "against: "), choice.kernel, flags, defines)]
+    return [base, Contender(_name(choice.kernel.name, flags, defines, "against: "), choice.kernel, flags, defines)]
 
 
-def _name(kernel: str, flags: tuple[tuple[str, ...], ...], before: str = "") -> str:
-    return f"{before}{kernel} {' '.join(flag[-1] for flag in flags)}".strip() if flags else f"{before}{kernel}"
+def _name(
+    kernel: str, flags: tuple[tuple[str, ...], ...], defines: tuple[tuple[str, str], ...], before: str = ""
+) -> str:
+    """-D parameters too: another kernel in `--against` is timed without them."""
+    words = [kernel, *(flag[-1] for flag in flags), *(f"-D{name}={value}" for name, value in defines)]
+    return before + " ".join(words)
 
 
 def render_bench(report: BenchReport) -> str:

@@ -37,7 +37,7 @@ Examples:
   mccprobe check mega-tile-32 --lab
 
 With --lab the kernel runs in the emulator (sim) with every access watched: WMMA addresses that differ within a
-warp, barriers, races and bounds in shared memory, bank conflicts; each with its line. Exit 1: anything found.
+warp, barriers that diverge, races, bounds, bank conflicts; each with its line. Exit 0: nothing found, and right.
 """
 
 
@@ -109,7 +109,7 @@ def _lab(console: Console, kernel: str, values: dict[str, Any], *, warp: int, as
     )  # fmt: skip
     good = report.verdict is Verdict.GOOD
     if as_json:
-        status = "clean" if good else "findings" if report.merged.findings else "unclear"
+        status = "clean" if good else "findings" if report.merged.findings else "numbers"
         console.document({"schema_version": 1, "tool_version": __version__, "status": status, **report.to_dict()})
     else:
         console.result(visible(render_lab(report)))

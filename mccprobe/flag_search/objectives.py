@@ -22,7 +22,7 @@ from typing import Protocol
 
 from mccprobe.bench.clock import KernelTimer, ProcessTimer, Timer, events_for, process_floor_ms
 from mccprobe.bench.session import default_case
-from mccprobe.bench.statistics import Interval, paired_ratio
+from mccprobe.bench.statistics import Interval, paired_ratio, turned
 from mccprobe.binary.elf import is_elf, parse_elf
 from mccprobe.binary.read import read_images, read_kernels
 from mccprobe.errors import InputError, ToolchainError, UsageError
@@ -268,12 +268,12 @@ def _median(taken: Sequence[Measured]) -> Measured:
 
 
 def paired(base: Callable[[int], Measured], other: Callable[[int], Measured]) -> Share:
-    """Interleaved readings, every second pair begun by the other one; the interval assumes nothing of the noise."""
+    """Interleaved readings, half of the pairs begun by the other one, by lot; the interval assumes nothing of the noise."""
     before: list[float] = []
     after: list[float] = []
-    for ordinal in range(PAIRS):
+    for ordinal, other_first in enumerate(turned(PAIRS)):
         order = [(base, before), (other, after)]
-        for read, taken in order if ordinal % 2 == 0 else reversed(order):
+        for read, taken in reversed(order) if other_first else order:
             one = read(ordinal)
             if one.value is None:
                 return Share(None, None, exact=False, reason=one.reason)

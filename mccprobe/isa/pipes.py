@@ -53,6 +53,7 @@ class PipeTable:
             kind = Kind(entry["pipe"], entry.get("flow", ""), sources[entry["source"]])
             self.names.update(dict.fromkeys(entry.get("names", ()), kind))
             self.prefixes.update(dict.fromkeys(entry.get("prefixes", ()), kind))
+        self.longest = max(map(len, self.prefixes), default=0)
         self._seen: dict[str, Kind] = {}
 
     def find(self, mnemonic: str) -> Kind:
@@ -68,6 +69,8 @@ class PipeTable:
         if mnemonic in self.names:
             return self.names[mnemonic]
         length = len(mnemonic)
+        if length > self.longest:  # whatever a listing calls a mnemonic: no more than the longest prefix is looked at
+            length = mnemonic.rfind(".", 0, self.longest + 1) if self.dots else self.longest
         while length > 0:
             kind = self.prefixes.get(mnemonic[:length])
             if kind is not None:

@@ -418,10 +418,14 @@ class _Writer:
         items = [
             self.say("signature.shape", title=Code(signature["title"]), shape=self._told(signature.get("shape") or "?"))
         ]
+        alike: dict[tuple[str, str], list[str]] = {}  # many kernels may have one reason not to be tried
         for other in signature.get("others") or []:
             key = {True: "signature.shows", False: "signature.shows_not"}.get(other["shows"], "signature.unknown")
-            told: Pieces = (", ", self._told(other["text"])) if other.get("text") else ()
-            items.append((*self.say("signature.other", name=Code(other["name"]), text=self.words.word(key)), *told))
+            alike.setdefault((key, other.get("text") or ""), []).append(other["name"])
+        for (key, text), names in alike.items():
+            told: Pieces = (", ", self._told(text)) if text else ()
+            listed = Code(", ".join(names))
+            items.append((*self.say("signature.other", name=listed, text=self.words.word(key)), *told))
         return [Bullets(tuple(items))]
 
     def _notes(self) -> list[Block]:

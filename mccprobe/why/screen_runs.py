@@ -102,7 +102,8 @@ class ScreenRuns:
         """Run a sanitizer's program, as the oracle would (alone: by itself).
 
         options: "ASAN_OPTIONS=halt_on_error=1". BAD: it reported something, and the reason is the report. GOOD: it
-        ran to its end without. UNRESOLVED: the sanitizer itself could not work, or there was no end in time.
+        ran to its end without. UNRESOLVED: the sanitizer itself could not work, there was no end in time, or the check
+        never started the program: with verbosity=1 each of the four writes when it starts.
         """
         oracle = self.workspace.oracle
 
@@ -110,7 +111,7 @@ class ScreenRuns:
             with self.workspace.ledger.run.scratch("screen") as scratch:
                 program = str(self.workspace.ledger.run.object_path(digest))
                 variable, _, values = options.partition("=")
-                log = {variable: f"{values}:log_path={scratch / REPORT}"}
+                log = {variable: f"{values}:verbosity=1:log_path={scratch / REPORT}"}
                 folder = getattr(oracle, "run_in", None) or getattr(oracle, "cwd", None) or scratch
                 spec = RunSpec(
                     [*self.fixed, *([program] if alone else oracle.command(program))], cwd=scratch if alone else folder,
@@ -151,4 +152,6 @@ def _outcome_of_report(report: str, result: RunResult) -> Outcome:
         return Outcome(Verdict.UNRESOLVED, broken.strip())
     if result.returncode is None or result.timed_out:
         return Outcome(Verdict.UNRESOLVED, result.describe())
+    if not report:
+        return Outcome(Verdict.UNRESOLVED, "the check does not start the program, or not in its environment")
     return Outcome(Verdict.GOOD, result.describe())

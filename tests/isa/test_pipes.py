@@ -70,3 +70,13 @@ def test_mtgpu_has_the_pipes_of_the_issue_and_no_others() -> None:
 def test_look_up(isa: str, mnemonic: str, pipe: str, flow: str) -> None:
     kind = pipe_table(isa).find(mnemonic)
     assert (kind.pipe, kind.flow) == (pipe, flow)
+
+
+@pytest.mark.parametrize("isa", ISAS)
+def test_what_follows_the_longest_prefix_changes_nothing(isa: str) -> None:
+    """And takes no time: 100,000 dots were minutes."""
+    table = pipe_table(isa)
+    for prefix, kind in table.prefixes.items():
+        if prefix + ".x" not in table.names:
+            assert table.find(prefix + ".x" * 100_000) is table.find(prefix + ".x")
+            assert table.find(prefix + ".x").pipe == kind.pipe

@@ -176,3 +176,12 @@ def test_a_damaged_report_is_refused(tmp_path: Path, text: str) -> None:
     path.write_text(text, encoding="utf-8")
     with pytest.raises(LabReportUnreadable):
         read_observation(path, "case")
+
+
+def test_wrong_numbers_without_a_broken_rule(run_cli: RunCli, schema: Draft202012Validator) -> None:
+    """The planted fault breaks arithmetic alone: the laboratory has nothing to add, and says so."""
+    run = run_cli("check", "gemm", "--lab", "--flag", "internal-regs-ra", "--json", "--journal", "")
+    assert run.code == 1, run
+    document = json.loads(run.stdout)
+    schema.validate(document)
+    assert (document["status"], document["verdict"], document["findings"]) == ("numbers", "BAD", [])

@@ -349,6 +349,14 @@ def test_a_sanitizer_that_shows_nothing_is_not_called_clean(opened: Opener, monk
     assert found.outcome is NOT_RUN and "does not report a planted fault" in found.text
 
 
+@pytest.mark.parametrize("command", ["true {exe}", "env -i {exe}"])
+def test_a_program_that_the_check_does_not_start_is_not_called_clean(opened: Opener, command: str) -> None:
+    """A check that looks at the file alone, or takes the sanitizer's options away, proves nothing."""
+    for name in ("UBSan", "ASan", "MSan", "TSan"):
+        found = one(opened(OVERFLOW, reference="-O0", oracle=command), name)
+        assert found.outcome is NOT_RUN and "does not start the program" in found.text, found
+
+
 def test_plain_options() -> None:
     given = ["-O3", "-fsanitize=address", "-mllvm", "-x=1", "-Werror=all", "-DA=1", "-Od3", "-I", "inc", "-mavx"]
     assert plain_options(given) == ("-DA=1", "-I", "inc", "-mavx")
