@@ -92,7 +92,7 @@ class Seen:
 
     @property
     def caught(self) -> str:
-        """A key of CHECK or LAB, "" for a survivor; "unclear" if the laboratory neither ended well nor found anything."""
+        """A key of CHECK or LAB, "" for a survivor; "unclear" if the laboratory has no answer."""
         if self.check or self.lab is Verdict.GOOD:
             return self.check
         return "lab" if self.rules else "doubt" if self.doubts else "unclear"

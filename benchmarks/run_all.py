@@ -9,7 +9,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 SCRIPTS = (
     "startup.py", "large_unit.py", "bisect_gemm.py", "listings.py", "flaky_confidence.py", "wrapper.py", "flag_sets.py",
-    "why_gemm.py", "device_notes.py", "flag_search.py",
+    "why_gemm.py", "device_notes.py", "lab_speed.py", "flag_search.py",
 )  # fmt: skip
 
 

@@ -94,6 +94,9 @@ def bench_kernels(
     if health.meets(settings.min_health) is False:
         told = f"the device gives {health.value:.1f} TFLOPS, less than {settings.min_health:g}: it has throttled"
         return replace(report, refused=told)
+    if settings.min_health is not None and health.value is None and not toolchain.simulated:
+        told = f"--min-health {settings.min_health:g} asks for a healthy device, and its health is {health.reason}"
+        return replace(report, refused=told)
     if settings.data == "zero":
         return replace(report, refused="all-zero input: its time is not that of the work; the article's 77.5 TFLOPS")
     gates: list[GateReport] = []

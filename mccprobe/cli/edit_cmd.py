@@ -87,14 +87,14 @@ def keep(console: Console, /, kernel: str, as_json: bool, **values: Any) -> int:
 
 
 @edit.command("revert", context_settings=CONTEXT)
-@click.argument("folder", type=click.Path(path_type=Path, exists=True))
+@click.argument("kernel")
 @_json_option
 @click.pass_obj
-def revert(console: Console, /, folder: Path, as_json: bool) -> int:
+def revert(console: Console, /, kernel: str, as_json: bool) -> int:
     """Put the last good version back and close the edit."""
     from mccprobe.cycle import edit as library
 
-    outcome = library.revert((folder if folder.is_dir() else folder.parent).resolve())
+    outcome = library.revert(_folder(kernel))
     return _show(console, outcome, None, {}, as_json=as_json)
 
 
@@ -109,6 +109,19 @@ def _gate(console: Console, choice: KernelChoice, values: dict[str, Any]) -> Cal
             )  # fmt: skip
 
     return gate
+
+
+def _folder(text: str) -> Path:
+    """Of a kernel that need not be readable: the edit may have broken its kernel.toml. Raises InputError."""
+    from mccprobe.errors import InputError
+    from mccprobe.kernel.shipped import kernels_folder
+
+    path, shipped = Path(text), kernels_folder()
+    if not path.exists() and "/" not in text and shipped is not None:
+        path = shipped / text
+    if not path.exists():
+        raise InputError(f"{text}: no such folder, and no shipped kernel")
+    return (path if path.is_dir() else path.parent).resolve()
 
 
 def _asked(choice: KernelChoice, values: dict[str, Any]) -> dict[str, Any]:

@@ -226,5 +226,3 @@ def _state(known: _Known) -> str:
     if known.value is None:
         return NOT_MEASURED
     return COMPILED if compiled else RIGHT
-
-

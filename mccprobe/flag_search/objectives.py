@@ -268,7 +268,7 @@ def _median(taken: Sequence[Measured]) -> Measured:
 
 
 def paired(base: Callable[[int], Measured], other: Callable[[int], Measured]) -> Share:
-    """Interleaved readings, half of the pairs begun by the other one, by lot; the interval assumes nothing of the noise."""
+    """Interleaved readings, which first by lot; the interval assumes nothing of the noise."""
     before: list[float] = []
     after: list[float] = []
     for ordinal, other_first in enumerate(turned(PAIRS)):

@@ -13,7 +13,7 @@ from mccprobe.errors import InputError, JournalUnreadable, UsageError
 from mccprobe.flag_search.evaluate import Limits
 from mccprobe.flag_search.objectives import default_objective, make_meter
 from mccprobe.flag_search.run import SearchRequest, taken_choices
-from mccprobe.flag_search.space import default_space, load_space
+from mccprobe.flag_search.space import default_space, load_space, require_bounded
 from mccprobe.flag_search.subjects import CompiledKernel, GatedKernel, GateSettings, OrdinaryProgram, Subject
 from mccprobe.gate.subject import find_kernel, kernel_toolchain
 from mccprobe.kernel.shipped import FILE_NAME
@@ -92,6 +92,8 @@ def plan_search(options: SearchOptions, cache: Path, *, max_trials: int, budget_
     path = Path(options.space) if options.space is not None else None
     space = load_space(path, kernel) if path is not None else default_space(subject.toolchain.name, kernel)
     space, refused = taken_choices(subject, space)
+    if options.strategy == "exhaustive":
+        require_bounded(space, options.bound)
     objective = options.objective or default_objective(subject)
     meter = make_meter(objective, subject, options.timeout)
     deadline = None if budget_s is None else time.monotonic() + budget_s
@@ -143,9 +145,7 @@ def _program(
     return subject, None, (choice.told,) if choice.told else (), path
 
 
-def _compiled(
-    options: SearchOptions, path: Path
-) -> tuple[Subject, KernelSpec | None, tuple[str, ...], Path]:
+def _compiled(options: SearchOptions, path: Path) -> tuple[Subject, KernelSpec | None, tuple[str, ...], Path]:
     shipped = {folder.name for folder in find_shipped_kernels()}
     kernel: KernelSpec | None = None
     if options.file in shipped or path.is_dir() or (path.absolute().parent / FILE_NAME).is_file():

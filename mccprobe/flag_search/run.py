@@ -88,9 +88,7 @@ def run_search(
         recorder.trial(trial)
         hooks.trial(trial)
 
-    evaluator = Evaluator(
-        space, subject, meter, journal, executor, run.root / "builds", request.limits, tell
-    )
+    evaluator = Evaluator(space, subject, meter, journal, executor, run.root / "builds", request.limits, tell)
     recorder.catch_up(evaluator.trials.values())
     try:
         hooks.stage("the build without flags")
@@ -122,7 +120,8 @@ def run_search(
         Objective(meter.objective, meter.unit, meter.label, meter.exact), base,
         found if found is not None and not subject.compile_only else None,
         found if found is not None and subject.compile_only else None,
-        tuple(_findings(evaluator)), refused, trials, evaluator.counters, stopped, (doubt,) if doubt else (), str(run.root),
+        tuple(_findings(evaluator)), refused, trials, evaluator.counters, stopped,
+        (doubt,) if doubt else (), str(run.root),
     )  # fmt: skip
 
 

@@ -106,4 +106,3 @@ def share_line(space: Space, point: Point, against: Point, share: Share, *, agai
         "interval": None if interval is None else [interval.low, interval.high, interval.confidence],
         "exact": share.exact, "reason": share.reason, "again": again,
     }  # fmt: skip
-

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from mccprobe.errors import InputError
 from mccprobe.isa.graph import natural_loops
 from mccprobe.isa.pipes import MATRIX_PIPES, mix, pipe_table
 from mccprobe.isa.records import Function, Instruction
@@ -84,12 +85,15 @@ class Flow:
 
 
 def analyse(function: Function, isa: str) -> Flow:
-    """Blocks and loops of a function; near linear in its length."""
+    """Blocks and loops of a function; near linear in its length. Raises InputError for loops nested too deep."""
     instructions = function.instructions
     if not instructions:
         return Flow((), (), 0, 0)
     blocks, indirect = _blocks(function, isa)
-    bodies, irreducible = natural_loops([block.successors for block in blocks])
+    try:
+        bodies, irreducible = natural_loops([block.successors for block in blocks])
+    except InputError as error:
+        raise InputError(f"{function.name}: {error.message}") from error
     return Flow(blocks, _nested(function, blocks, bodies), indirect, irreducible)
 
 

@@ -7,7 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from mccprobe.errors import InputError
+
 Edges = Sequence[Sequence[int]]
+MAX_MEAN_DEPTH = 64  # loops around a block, on average; compilers' code has a handful, and time and memory grow with it
+MAX_LOOP_BLOCKS = 1 << 21  # of all loops together
 
 
 def reverse_postorder(edges: Edges) -> list[int]:
@@ -78,7 +82,7 @@ def _dominator_intervals(order: Sequence[int], idom: dict[int, int]) -> dict[int
 
 
 def natural_loops(edges: Edges) -> tuple[dict[int, set[int]], int]:
-    """Header to the nodes of its loop, and the number of irreducible edges."""
+    """Header to the nodes of its loop, and the number of irreducible edges. Raises InputError beyond MAX_MEAN_DEPTH."""
     order, idom = dominators(edges)
     place = {block: index for index, block in enumerate(order)}
     spans = _dominator_intervals(order, idom)
@@ -95,6 +99,7 @@ def natural_loops(edges: Edges) -> tuple[dict[int, set[int]], int]:
             else:
                 irreducible += 1
     bodies: dict[int, set[int]] = {}
+    room = min(MAX_MEAN_DEPTH * len(order), MAX_LOOP_BLOCKS)
     for header, sources in back.items():
         body = {header}
         stack = [source for source in sources if source not in body]
@@ -104,4 +109,7 @@ def natural_loops(edges: Edges) -> tuple[dict[int, set[int]], int]:
                 body.add(block)
                 stack.extend(one for one in before[block] if one not in body)
         bodies[header] = body
+        room -= len(body)
+        if room < 0:
+            raise InputError(f"the loops of {len(order)} blocks are nested too deep (over {MAX_MEAN_DEPTH} on average)")
     return bodies, irreducible

@@ -6,11 +6,14 @@ import itertools
 import random
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import pytest
 
 from mccprobe.bench.clock import EMULATION, Reading
+from mccprobe.bench.health import Health
 from mccprobe.bench.measure import Side, measure
+from mccprobe.bench.session import BenchSettings, Contender, Hooks, bench_kernels
 from mccprobe.gate.check import Coverage, GateReport
 from mccprobe.gate.score import BASELINE_GFLOPS, grader_score, speed_points
 from mccprobe.kernel.spec import Case, shipped_kernel
@@ -183,6 +186,21 @@ def test_too_few_pairs_are_told() -> None:
     assert found.ratio is not None
     assert found.ratio.interval is None
     assert any("too few" in note for note in found.notes)
+
+
+def test_a_health_that_is_asked_for_and_not_known_is_no_health() -> None:
+    """The GEMM does not run, so nobody knows whether the device has throttled: nothing is built or timed."""
+
+    class Mcc:
+        name, simulated = "mcc", False
+
+    contenders = [Contender("gemm", shipped_kernel("gemm"))]
+    unknown = Health(None, "unknown: the shipped GEMM gave no time")
+    settings = BenchSettings(min_health=70.0)
+    report = bench_kernels(contenders, Mcc(), settings, Path("/nowhere"), Hooks(), health=unknown)  # type: ignore[arg-type]
+    assert "--min-health 70" in report.refused
+    assert "gave no time" in report.refused
+    assert report.gates == ()
 
 
 # --- the grader's score ---------------------------------------------------------------------------

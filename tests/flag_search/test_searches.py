@@ -222,9 +222,7 @@ def test_exhaustive_is_the_best_of_all_that_are_right(seed: int) -> None:
     with tempfile.TemporaryDirectory() as folder:
         run = RunDirectory(Path(folder))
         journal = Journal(run.journal)
-        evaluator = Evaluator(
-            space, subject, TableMeter(subject), journal, executor, Path(folder) / "builds", Limits()
-        )
+        evaluator = Evaluator(space, subject, TableMeter(subject), journal, executor, Path(folder) / "builds", Limits())
         evaluator.one(space.baseline)
         best = exhaustive(evaluator, 8)
         journal.close()
@@ -384,9 +382,7 @@ def test_what_is_built_is_in_the_journal_before_it_is_used(open_search: OpenSear
 
 def whole(opened: Any, subject: TableSubject, book: Path, *, strategy: str = "exhaustive", meter: Any = None) -> Any:
     request = SearchRequest(subject, opened.evaluator.space, meter or TableMeter(subject), strategy, bound=64)
-    recorder = Recorder(
-        Book(book), subject, request.space, request.meter, opened.run.root, why="because", commit=None
-    )
+    recorder = Recorder(Book(book), subject, request.space, request.meter, opened.run.root, why="because", commit=None)
     report = run_search(request, opened.run, opened.journal, opened.evaluator.executor, recorder, {}, Hooks())
     recorder.search(report)
     return report

@@ -346,6 +346,16 @@ def test_cycle_of_a_wrong_kernel(call: Call, own: Path, schema: Schema) -> None:
     assert Path("runs/latest_summary.json").is_file()
 
 
+def test_an_edit_of_a_shipped_kernel_by_its_name(call: Call, own: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MCCPROBE_KERNELS", str(own.parent))
+    assert call("edit", "begin", own.name, "--toolchain", "sim", "--unchecked", "--journal", "").code == 0
+    before = (own / "gemm.mu").read_text()
+    (own / "gemm.mu").write_text("other")
+    assert call("edit", "revert", own.name).code == 0
+    assert (own / "gemm.mu").read_text() == before
+    assert call("edit", "revert", "nosuch").code == 4
+
+
 def test_edit_of_a_kernel(call: Call, own: Path, schema: Schema) -> None:
     validator = Draft202012Validator(schema("edit"))
     sim = ("--toolchain", "sim", "--seed", "1", "--journal", "", "--json")

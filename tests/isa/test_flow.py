@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from mccprobe.errors import InputError
 from mccprobe.isa.flow import analyse
 from mccprobe.isa.listing import parse_listing
 from mccprobe.isa.pipes import pipe_table
@@ -111,3 +113,12 @@ def test_a_long_chain_of_blocks_is_no_recursion() -> None:
     count = 20_000
     flow = analyse(_function([[node + 1, 0] for node in range(count)] + [[]]), "amdgpu")
     assert [loop.depth for loop in flow.loops] == [1]
+
+
+def test_loops_nested_without_end_are_refused() -> None:
+    depth = 200
+    lines = "".join(f"BB0_{at}:\n\t\t[N-sD---]\t\tINT.ADD R1, R1, R2\n" for at in range(depth))
+    lines += "".join(f"\t\t[Nw-D---]\t\tCTRL.BR.ALLP0T BB0_{depth - 1 - at}\n" for at in range(depth))
+    (function,) = parse_listing(f"\t.text\n\t.type\tk,@function\nk:\n{lines}\t\t[N-wD---]\t\tCTRL.END\n").functions
+    with pytest.raises(InputError, match=r"^k: the loops of \d+ blocks are nested too deep"):
+        analyse(function, "mtgpu")
