@@ -147,7 +147,9 @@ def formula(tile: Tile, instructions: int, clock_ghz: float) -> float:
     return tile.flop * 56 * clock_ghz * 1e9 / cycles / 1e12
 
 
-@pytest.mark.parametrize(("section", "what", "reckoned", "told", "share"), AGREE, ids=lambda v: "" if callable(v) else str(v)[:40])
+@pytest.mark.parametrize(
+    ("section", "what", "reckoned", "told", "share"), AGREE, ids=lambda v: "" if callable(v) else str(v)[:40]
+)
 def test_figures_that_agree(section: str, what: str, reckoned: Callable[[], float], told: float, share: float) -> None:
     found = reckoned()
     assert found == told if share == 0 else abs(found - told) <= share * abs(told), f"{section}: {what}: {found}"
