@@ -288,7 +288,8 @@ def _oracle(options: BisectOptions, kernel: KernelSpec | None) -> OracleChoice:
         return replace(base, kind="command", command=command)
     if kernel is not None and kernel.host_sources:
         case = kernel.case(options.case or kernel.default_case)
-        return replace(base, kind="kernel", case=options.case or case.name)
+        # by its shape: a name is kernel.toml's, and the host program need not know it
+        return replace(base, kind="kernel", case=f"{case.m}x{case.n}x{case.k}")
     if options.case is not None:
         raise UsageError("--case goes with a kernel that has a kernel.toml")
     try:

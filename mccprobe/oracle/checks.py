@@ -210,7 +210,11 @@ class KernelOracle:
             return Outcome(Verdict.BAD, self._numbers(document), max_err)
         if self.bad_if_crash and (result.returncode or 0) < 0:
             return Outcome(Verdict.BAD, result.describe())
-        return Outcome(Verdict.UNRESOLVED, f"the host program ends with {result.describe()}")
+        # a trap of the emulator, a usage error: its own words say which
+        told = next((line.strip() for line in result.stderr_text.splitlines() if line.strip()), "")
+        return Outcome(
+            Verdict.UNRESOLVED, f"the host program ends with {result.describe()}" + (f": {told[:200]}" if told else "")
+        )
 
     @staticmethod
     def _numbers(document: dict[str, object] | None) -> str:
