@@ -218,7 +218,8 @@ def row(mutant: Mutant, seen: Seen, banks: float | None) -> str:
     lab = "; ".join([*seen.rules, *(f"doubt: {text}" for text in seen.doubts)]) or "no rule broken"
     if seen.banks and banks and seen.banks / banks >= BANKS:
         lab += f"; bank cycles {seen.banks:.2f} times the least, {banks:.2f} without the fault"
-    check = f"{seen.check}: {seen.check_text}" if seen.check else "passes"
+    lab = "not built" if seen.check == "compiler" else lab
+    check = seen.check_text or "passes"
     kernel = " ".join([mutant.kernel, *(f"{name}={value}" for name, value in mutant.defines)])
     cells = (f"`{mutant.name}`", kernel, mutant.kind, mutant.what, mutant.caught, check, lab)
     return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
@@ -237,7 +238,7 @@ def page(mutants: Sequence[Mutant], seen: dict[str, Seen], originals: dict[tuple
         "",
         counts(mutants),
         "",
-        f"The {len(originals)} kernels without a fault that they are made of pass the check and break no rule.",
+        f"The {len(originals)} kernels (with their parameters) that they are made of pass the check and break no rule.",
         "",
         "| mutant | kernel | kind | what | caught by | `mccprobe check` | `check --lab` |",
         "| --- | --- | --- | --- | --- | --- | --- |",

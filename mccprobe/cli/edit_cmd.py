@@ -143,15 +143,17 @@ def _show(
         )  # fmt: skip
     if outcome.gate is not None and outcome.action == "begin":
         require_built(outcome.gate)
+    simulated = outcome.gate.simulated if outcome.gate else None
+    if choice is not None and outcome.gate is None and outcome.action == "keep":  # on the answer of an earlier test
+        simulated = choice.toolchain.simulated
     if as_json:
         status = "done" if outcome.done else "not-done"
-        simulated = outcome.gate.simulated if outcome.gate else None
         console.document(
             {"schema_version": 1, "tool_version": __version__, "status": status, "simulated": simulated,
              **outcome.to_dict()}
         )  # fmt: skip
     else:
-        mark = "  [sim]" if outcome.gate is not None and outcome.gate.simulated else ""
+        mark = "  [sim]" if simulated else ""
         lines = [f"edit {outcome.action} {outcome.kernel.name}: {outcome.text}{mark}"]
         lines += [f"  {name}" for name in outcome.files]
         lines += [f"  note: {note}" for note in outcome.notes]

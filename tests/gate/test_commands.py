@@ -356,7 +356,7 @@ def test_an_edit_of_a_shipped_kernel_by_its_name(call: Call, own: Path, monkeypa
     assert call("edit", "revert", "nosuch").code == 4
 
 
-def test_edit_of_a_kernel(call: Call, own: Path, schema: Schema) -> None:
+def test_edit_of_a_kernel(call: Call, own: Path, schema: Schema, monkeypatch: pytest.MonkeyPatch) -> None:
     validator = Draft202012Validator(schema("edit"))
     sim = ("--toolchain", "sim", "--seed", "1", "--journal", "", "--json")
     before = (own / "gemm.mu").read_text()
@@ -370,6 +370,11 @@ def test_edit_of_a_kernel(call: Call, own: Path, schema: Schema) -> None:
         validator.validate(document)
         assert document["done"] is done
     assert (own / "gemm.mu").read_text() == before
+    call("edit", "begin", own, *sim, "--unchecked")
+    assert call("edit", "test", own, *sim).code == 0
+    monkeypatch.setattr("mccprobe.gate.check.check_kernel", None)  # keep runs no second gate
+    kept = json.loads(call("edit", "keep", own, *sim).stdout)
+    assert kept["done"] and kept["simulated"] and kept["verdict"] is None
     again = call("edit", "keep", own, *sim)
     assert again.code == 2
     assert json.loads(again.stdout)["code"] == "edit-state"
