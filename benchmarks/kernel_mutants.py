@@ -291,6 +291,8 @@ def main() -> int:
     parser.add_argument("--results", type=Path, metavar="FILE", help="keep results here; those in it are not run again")
     options = parser.parse_args()
     mutants = [one for one in load_mutants() if not options.names or one.name in options.names]
+    if unknown := set(options.names) - {one.name for one in mutants}:
+        parser.error(f"no mutant {', '.join(sorted(unknown))}")
     if options.write and options.names:
         parser.error("--write needs all of them")
     results = Results(options.results)

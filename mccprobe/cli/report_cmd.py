@@ -36,8 +36,8 @@ Examples:
               help="private memory up to this is no spill")  # fmt: skip
 @click.option("--no-instructions", is_flag=True, help="leave them uncounted: no disassembler is run")
 @click.option("--compare", metavar="KERNEL", help="set the published figures of a shipped kernel beside it")
-@click.option("--toolchain", type=click.Choice(["auto", "mcc", "sim", "amdgcn"]), default="auto", show_default=True,
-              help="compiles a source")  # fmt: skip
+@click.option("--toolchain", type=click.Choice(["auto", "mcc", "sim", "amdgcn", "cuda"]), default="auto",
+              show_default=True, help="compiles a source")  # fmt: skip
 @click.option("--arch", default="mp_22", show_default=True, metavar="ARCH", help="target of a compile with mcc")
 @click.option("--compile-args", metavar="ARGS", help="arguments of that compile [default: kernel.toml, or -O3]")
 @click.option("--mcc", metavar="PATH", help="the mcc to use")

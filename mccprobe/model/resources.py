@@ -174,7 +174,7 @@ def is_mtgpu(kernel: KernelMetadata) -> bool:
 
 def is_device(kernel: KernelMetadata) -> bool:
     """False for host code and for the emulation, which is host code."""
-    return kernel.source_format.startswith(("mtgpu", "amdgpu"))
+    return kernel.source_format.startswith(("mtgpu", "amdgpu", "ptxas"))
 
 
 def block_size_of(kernel: KernelMetadata, options: Options) -> tuple[int | None, str]:
@@ -233,6 +233,10 @@ def judge_private(kernel: KernelMetadata, threshold: int) -> PrivateMemory:
         return PrivateMemory(size, threshold, "memory", note)
     if kernel.spills is None:
         return PrivateMemory(size, threshold, "memory", "the stack frame" if not is_device(kernel) else "")
+    if "store_bytes" in kernel.spills:  # NVIDIA: bytes that a thread's spills store and load, counted in the code
+        stored, loaded = kernel.spills["store_bytes"], kernel.spills.get("load_bytes", 0)
+        note = f"the stack frame; spills store {stored:,} and load {loaded:,} bytes"
+        return PrivateMemory(size, threshold, "memory", note)
     spilled = 4 * kernel.spills.get("vector", 0)  # bytes: a spilled vector register is 4 a thread
     if spilled >= size:
         note = "spilled vector registers" if kernel.spills.get("vector") else ""
@@ -248,6 +252,7 @@ _METADATA_SOURCES = {
     "amdgpu-asm": "YAML metadata of the assembly text",
     "host-elf": "ELF symbols",
     "listing": "disassembly",
+    "ptxas": "ptxas -v",
 }
 
 

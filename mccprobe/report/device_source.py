@@ -21,7 +21,7 @@ from mccprobe.toolchain.base import Toolchain
 from mccprobe.toolchain.choose import DEVICE_SUFFIXES, choose
 from mccprobe.toolchain.mcc import MccPaths, find_mcc
 
-TOOLCHAINS = ("auto", "mcc", "sim", "amdgcn")
+TOOLCHAINS = ("auto", "mcc", "sim", "amdgcn", "cuda")
 DEFAULT_ARCH = "mp_22"
 
 
@@ -53,10 +53,15 @@ def is_source(path: Path) -> bool:
 
 def compile_source(path: Path, options: SourceOptions, scratch: Path) -> list[Compiled]:
     """Compile the source, or each source of a kernel folder. Raises CompilerNotFound, SourceDoesNotCompile."""
+    sources, args = sources_and_arguments(path, options)
+    return [_compile(source, args, options, scratch, index) for index, source in enumerate(sources)]
+
+
+def sources_and_arguments(path: Path, options: SourceOptions) -> tuple[Sequence[Path], Sequence[str]]:
+    """The sources of a kernel folder, or the one; the options' compile arguments, else those of kernel.toml."""
     spec = _kernel_of(path)
     sources = spec.sources if spec is not None and path.is_dir() else (path,)
-    args = options.args or (spec.compile_args if spec is not None else ("-O3",))
-    return [_compile(source, args, options, scratch, index) for index, source in enumerate(sources)]
+    return sources, options.args or (spec.compile_args if spec is not None else ("-O3",))
 
 
 def _kernel_of(path: Path) -> KernelSpec | None:

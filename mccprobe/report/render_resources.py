@@ -213,6 +213,9 @@ def _private(kernel: KernelResources) -> str:
 
 
 def _spills(kernel: KernelResources) -> str:
+    if kernel.kernel.spills is not None and "store_bytes" in kernel.kernel.spills:
+        stored, loaded = kernel.kernel.spills["store_bytes"], kernel.kernel.spills.get("load_bytes", 0)
+        return f"{stored:,} bytes stored, {loaded:,} bytes loaded"
     if kernel.kernel.spills is not None:
         return ", ".join(f"{kind} {count}" for kind, count in kernel.kernel.spills.items()) + " registers"
     if is_mtgpu(kernel.kernel):

@@ -22,10 +22,12 @@ from mccprobe.kernel.spec import KernelSpec
 from mccprobe.model.frames import Frame, kernels_frame
 from mccprobe.model.resources import UNITS, InstructionMix, KernelResources, Options, resources_of
 from mccprobe.report.demangled import demangled
-from mccprobe.report.device_source import SourceOptions, compile_source, is_source
+from mccprobe.report.device_source import SourceOptions, compile_source, is_source, sources_and_arguments
 from mccprobe.report.host_elf import SIM_HEADING, host_kernels
 from mccprobe.report.instructions import ImageCode, disassemblers, image_code
+from mccprobe.report.ptxas import kernels_of_source
 from mccprobe.report.published import Comparison, compare
+from mccprobe.toolchain.cuda import cuda_toolchain
 
 
 @dataclass(frozen=True)
@@ -85,6 +87,9 @@ def report_on(request: ReportRequest) -> ResourceReport:
     tools = replace(disassemblers(request.source.mcc), tables=tables_folder())
     with tempfile.TemporaryDirectory(prefix="mccprobe-report-") as folder:
         for path in request.files:
+            if request.source.toolchain == "cuda" and is_source(path):
+                kernels += _on_nvidia(path, request, Path(folder), told)
+                continue
             for file, heading, simulated in _inputs(path, request.source, Path(folder), told):
                 for image in _readable(path, file, warnings):
                     origin = image.origin.replace(str(file), str(path), 1)
@@ -105,6 +110,19 @@ def report_on(request: ReportRequest) -> ResourceReport:
     kernels = [replace(one, demangled=names[one.kernel.name]) if one.kernel.name in names else one for one in kernels]
     comparison = compare(request.compare, kernels, words) if request.compare is not None else None
     return ResourceReport(tuple(kernels), tuple(dict.fromkeys(warnings)), tuple(dict.fromkeys(told)), comparison)
+
+
+def _on_nvidia(path: Path, request: ReportRequest, scratch: Path, told: list[str]) -> list[KernelResources]:
+    """What ptxas says of a source for this machine's GPU: another GPU's numbers, and headed so."""
+    toolchain = cuda_toolchain()
+    told.append(f"{path} compiled by nvcc for the {toolchain.heading}")
+    sources, args = sources_and_arguments(path, request.source)
+    mix = InstructionMix(None, reason="not counted: ptxas tells resources only")
+    return [
+        resources_of(metadata, origin=str(source), options=request.options, mix=mix, heading=toolchain.heading)
+        for source in sources
+        for metadata in kernels_of_source(toolchain, source, args, scratch)
+    ]
 
 
 def _readable(path: Path, file: Path, warnings: list[str]) -> list[DeviceImage]:

@@ -58,7 +58,8 @@ class CudaToolchain(ClangDriver):
     @property
     def heading(self) -> str:
         """What every figure of this toolchain is marked with."""
-        return f"{self.gpu[0]} stand-in, not an S4000" if self.gpu[0] else "stand-in for a GPU; none is here"
+        name = self.gpu[0] or f"sm_{_DEFAULT_CAPABILITY} (no GPU here)"
+        return f"{name} stand-in, not an S4000"
 
     def capabilities(self) -> Capabilities:
         """compile and run are tried on a one-line kernel."""

@@ -1,0 +1,76 @@
+"""Registers, memory and spills of kernels as NVIDIA's ptxas tells them (`nvcc -Xptxas -v`).
+
+The text, one block a kernel (CUDA toolkit documentation, "Printing Code Generation Statistics"):
+
+    ptxas info    : Compiling entry function '_Z4gemmPf' for 'sm_90'
+    ptxas info    : Function properties for _Z4gemmPf
+        344 bytes stack frame, 704 bytes spill stores, 560 bytes spill loads
+    ptxas info    : Used 64 registers, used 1 barriers, 344 bytes cumulative stack size, 37376 bytes smem
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from mccprobe.binary.records import KernelMetadata
+from mccprobe.errors import SourceDoesNotCompile
+from mccprobe.process import RunSpec, run
+from mccprobe.toolchain.cuda import CudaToolchain
+
+COMPILE_TIMEOUT_S = 300.0
+SOURCE_FORMAT = "ptxas"
+_ENTRY = re.compile(r"Compiling entry function '([^']+)' for '([^']+)'")
+_PROPERTIES = re.compile(r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads")
+_REGISTERS = re.compile(r"Used (\d+) registers")
+_BARRIERS = re.compile(r"used (\d+) barriers")
+_SHARED = re.compile(r"(\d+)(?:\+\d+)? bytes smem")
+
+
+def kernels_of_source(
+    toolchain: CudaToolchain, source: Path, args: Sequence[str], scratch: Path
+) -> list[KernelMetadata]:
+    """Compile one source for this machine's GPU and read what ptxas says. Raises SourceDoesNotCompile."""
+    argv = [*toolchain.compile_argv(args, str(source), str(scratch / f"{source.stem}.o")), "-Xptxas", "-v"]
+    result = run(RunSpec(argv, env=toolchain.environment(scratch), timeout_s=COMPILE_TIMEOUT_S))
+    if not result.ok:
+        raise SourceDoesNotCompile(
+            f"{source} does not compile with nvcc: {result.describe()}", detail=result.stderr_text[-4000:].strip(),
+            hint="the headers of this stand-in hold what a WMMA kernel needs, not all of MUSA",
+        )  # fmt: skip
+    return parse_ptxas(result.stderr_text + result.stdout_text)
+
+
+def parse_ptxas(text: str) -> list[KernelMetadata]:
+    """One record a kernel; what a line does not tell is None. Other lines are passed over."""
+    found: list[KernelMetadata] = []
+    blocks = list(_ENTRY.finditer(text))
+    for index, match in enumerate(blocks):
+        end = blocks[index + 1].start() if index + 1 < len(blocks) else len(text)
+        found.append(_kernel(match.group(1), match.group(2), text[match.end() : end]))
+    return found
+
+
+def _kernel(symbol: str, target: str, block: str) -> KernelMetadata:
+    properties = _PROPERTIES.search(block)
+    used = _REGISTERS.search(block)
+    line = block[used.start() :].split("\n", 1)[0] if used else ""
+    barriers, shared = _BARRIERS.search(line), _SHARED.search(line)
+    raw: dict[str, Any] = {
+        "registers": int(used[1]) if used else None,
+        "barriers": int(barriers[1]) if barriers else (0 if used else None),
+        "shared_bytes": int(shared[1]) if shared else (0 if used else None),
+        "stack_bytes": int(properties[1]) if properties else None,
+        "spill_store_bytes": int(properties[2]) if properties else None,
+        "spill_load_bytes": int(properties[3]) if properties else None,
+    }
+    return KernelMetadata(
+        name=symbol, symbol=symbol, target=target, source_format=SOURCE_FORMAT,
+        registers={"vector": raw["registers"]}, shared_memory_bytes=raw["shared_bytes"],
+        private_memory_bytes=raw["stack_bytes"],
+        spills={"store_bytes": raw["spill_store_bytes"], "load_bytes": raw["spill_load_bytes"]} if properties else None,
+        has_barrier=bool(raw["barriers"]) if used else None, max_block_size=None, code_bytes=None, unknown_keys=(),
+        raw=raw,
+    )  # fmt: skip
