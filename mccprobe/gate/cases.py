@@ -128,12 +128,17 @@ class DispatchTable:
         return None
 
     def beside(self, base: Case) -> list[Case]:
-        """Shapes beside this one: each side a little longer, as little as some branch takes, and all sides by one."""
+        """Shapes beside this one: each side a little longer, once for each branch that takes such a shape and once
+        for one that none takes (a kernel that should refuse it must); and all sides by one."""
         steps = sorted({1, *(number for number in self.numbers if number <= MAX_STEP)})
         found = []
         for m, n, k in ((1, 0, 0), (0, 1, 0), (0, 0, 1)):
-            longer = [_case(base.m + m * step, base.n + n * step, base.k + k * step) for step in steps]
-            found.append(next((case for case in longer if self.taking(case) is not None), longer[0]))
+            by_taker: dict[str | None, Case] = {}
+            for step in steps:
+                case = _case(base.m + m * step, base.n + n * step, base.k + k * step)
+                taker = self.taking(case)
+                by_taker.setdefault(taker.kernel if taker is not None else None, case)
+            found += by_taker.values()
         return [*found, _case(base.m + 1, base.n + 1, base.k + 1)]
 
 
