@@ -131,7 +131,7 @@ class DispatchTable:
         """Shapes beside this one: each side a little longer, once for each branch that takes such a shape and once
         for one that none takes (a kernel that should refuse it must); and all sides by one."""
         steps = sorted({1, *(number for number in self.numbers if number <= MAX_STEP)})
-        found = []
+        found: list[Case] = []
         for m, n, k in ((1, 0, 0), (0, 1, 0), (0, 0, 1)):
             by_taker: dict[str | None, Case] = {}
             for step in steps:
