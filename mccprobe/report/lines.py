@@ -13,7 +13,8 @@ def one_line(text: str) -> str:
     Names of kernels, symbols and bundle entries come from files and may hold anything: a newline in one would
     make a line of its own, without the heading of a stand-in.
     """
-    return visible(text).replace("\n", "\\n")
+    # nearly every line is printable as it stands, and asking costs a tenth of translating
+    return text if text.isprintable() else visible(text).replace("\n", "\\n")
 
 
 def joined(lines: Iterable[str]) -> str:
