@@ -27,6 +27,7 @@ from types import FrameType
 
 from mccprobe.errors import Interrupted
 
+TIMED_OUT = "timeout"  # first word of what is told of a process that was ended for its time limit
 KILL_GRACE_S = 0.5  # between SIGTERM and SIGKILL: enough for a compiler to remove its temporary files
 CHUNK_BYTES = 1 << 16
 DEFAULT_CAPTURE_BYTES = 4 << 20  # kept of each stream; the rest is counted and dropped
@@ -91,7 +92,7 @@ class RunResult:
         if self.returncode is None:
             return f"could not be started: {self.error}"
         if self.timed_out:
-            return f"timeout after {self.seconds:.1f} s"
+            return f"{TIMED_OUT} after {self.seconds:.1f} s"
         if self.returncode < 0:
             with contextlib.suppress(ValueError):
                 return f"signal {signal.Signals(-self.returncode).name}"

@@ -24,11 +24,13 @@ from mccprobe.compilation.opt_bisect import LogSummary
 from mccprobe.compilation.unit import UNLIMITED, Unit
 from mccprobe.oracle.verdict import Outcome, Verdict
 from mccprobe.passes.table import PassInfo, PassTable, guess_kind
+from mccprobe.process import TIMED_OUT
 from mccprobe.report.record import Confirmation, Culprit, Status
 from mccprobe.toolchain.locate import demangle
 
 OPTION_REPEATS = 2  # runs of a build with a neutralising option before it counts as GOOD
 _INVALID_MIR = "Bad machine code"  # first words of the machine verifier's complaint
+_CHANGED = "this execution changed instructions of the IR"
 _VERIFY = "-verify-machineinstrs"
 _UNKNOWN_OPTION = "Unknown command line argument"  # llvm/lib/Support/CommandLine.cpp
 
@@ -130,33 +132,50 @@ def _judge_with_plain_back_end(judgement: Judgement, unit: Unit, judge: Judge, p
     (register allocation under -enable-ipra), and one behind the guilty pass can bring that pass's
     wrong IR to light. Either way it must not be called found.
     """
-    outcomes: list[Outcome | None] = []
+    outcomes: list[Outcome | str] = []
     for path, side in zip(printed, ("before", "after"), strict=True):
         job = unit.plain_back_end_job(path, f"{unit.tag} IR {side}, code generator at -O0")
-        compiled = unit.ledger.compile(job) if job is not None else None
-        outcomes.append(judge.run_briefly(compiled.object) if compiled is not None and compiled.object else None)
-    before, after = outcomes
-    text = "this execution changed instructions of the IR"
-    if before is not None and before.verdict is not Verdict.GOOD:
-        judgement.confirmation = Confirmation(
+        if job is None:
+            judgement.status = Status.FOUND
+            judgement.confirmation = Confirmation("ir-changed", f"{_CHANGED} (no second code generator to ask)")
+            return
+        compiled = unit.ledger.compile(job)
+        outcomes.append(judge.run_briefly(compiled.object) if compiled.object else compiled.reason)
+    judgement.status, judgement.confirmation = weigh_plain_back_end(*outcomes)
+
+
+def weigh_plain_back_end(before: Outcome | str, after: Outcome | str) -> tuple[Status, Confirmation]:
+    """What follows from the IR before and after the pass, each compiled by the second code generator.
+
+    A text stands for a compile that gave no object, and says why. Without a verdict on both sides nothing is
+    found, but for one case: a program that ended with the IR before and does not end with the IR after.
+    """
+    if isinstance(before, Outcome) and before.verdict is Verdict.BAD:
+        return Status.EXPOSED, Confirmation(
             "none",
-            f"the IR before this pass is not right either: compiled at -O0 it is {before.verdict} ({before.reason}). "
+            f"the IR before this pass is not right either: compiled at -O0 it is BAD ({before.reason}). "
             "An earlier pass may be the guilty one",
         )
-    elif after is not None and after.verdict is Verdict.GOOD:
-        judgement.confirmation = Confirmation(
+    if isinstance(after, Outcome) and after.verdict is Verdict.GOOD:
+        return Status.EXPOSED, Confirmation(
             "none",
             "the IR after this pass is right when it is compiled at -O0: the pass changed instructions, but the fault "
             "may lie in the code generator, which no limit can skip",
         )
-    elif before is None or after is None:
-        judgement.status = Status.FOUND
-        judgement.confirmation = Confirmation("ir-changed", f"{text} (no second code generator to ask)")
-    else:
-        judgement.status = Status.FOUND
-        judgement.confirmation = Confirmation(
-            "ir-changed", f"{text}; compiled at -O0, the IR before it is GOOD and the IR after it {after.verdict}"
+    right_before = isinstance(before, Outcome) and before.verdict is Verdict.GOOD
+    hangs = isinstance(after, Outcome) and after.reason.startswith(TIMED_OUT)
+    if right_before and isinstance(after, Outcome) and (after.verdict is Verdict.BAD or hangs):
+        told = f"{after.verdict}" if after.verdict is Verdict.BAD else f"without an end ({after.reason})"
+        return Status.FOUND, Confirmation(
+            "ir-changed", f"{_CHANGED}; compiled at -O0, the IR before it is GOOD and the IR after it {told}"
         )
+    side, outcome = ("after", after) if right_before else ("before", before)
+    why = outcome if isinstance(outcome, str) else f"{outcome.verdict}, {outcome.reason}"
+    return Status.EXPOSED, Confirmation(
+        "none",
+        f"{_CHANGED}, but a second code generator (-O0) gives no verdict on the IR {side} it ({why}): the fault "
+        "may lie in the code generator, which no limit can skip",
+    )
 
 
 def _correct_function(judgement: Judgement, changed: list[str]) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 from mccprobe.bisect_run.options import BisectOptions
 from mccprobe.bisect_run.request import BisectRequest, OracleChoice
 from mccprobe.errors import InputError, SourceDoesNotCompile, ToolchainError, UsageError
-from mccprobe.flags.catalogue import Catalogue, ResolvedFlag, load_catalogue
+from mccprobe.flags.catalogue import Catalogue, ResolvedFlag, load_catalogue, promise_sentences
 from mccprobe.kernel.spec import KernelSpec, find_shipped_kernels, is_shipped, load_kernel, shipped_kernel
 from mccprobe.search.procedure import Settings
 from mccprobe.toolchain.base import Toolchain
@@ -301,14 +301,10 @@ def _oracle(options: BisectOptions, kernel: KernelSpec | None) -> OracleChoice:
 def _promises(flags: Sequence[ResolvedFlag], bare: Arguments, reference: Sequence[str] | None) -> tuple[str, ...]:
     """Options of the bad build alone by which the user promises something: a wrong result may break the promise."""
     catalogue = load_catalogue()
-    told = {flag.text: flag.flag for flag in flags}
+    told = {flag.text: (flag.flag, flag.value) for flag in flags}
     for group in bare.options:
         if reference is not None and group[-1] not in reference:
             option = mllvm_value(group) or group[0]
-            told.setdefault(option, catalogue.find(option_key(option)))
-    return tuple(
-        f"{text} is a promise to the compiler ({risk.note}): a wrong result may be a broken one"
-        for text, entry in told.items()
-        for risk in (entry.risks if entry else ())
-        if risk.kind == "promise"
-    )
+            value = option.partition("=")[2] or None
+            told.setdefault(option, (catalogue.find(option_key(option)), value))
+    return tuple(sentence for text, known in told.items() for sentence in promise_sentences(text, *known))

@@ -14,7 +14,7 @@ from mccprobe import __version__
 from mccprobe.bisect_run.options import BisectOptions, read_recipe, read_run_options
 from mccprobe.cli.bisect_options import bisect_options, given_options
 from mccprobe.cli.common import cache_directory
-from mccprobe.cli.run_session import check_unchanged, choose_root, run_document, run_session
+from mccprobe.cli.run_session import check_unchanged, choose_root, run_document, run_session, tell_plan
 from mccprobe.console import Console, json_text
 from mccprobe.errors import UsageError
 
@@ -79,10 +79,7 @@ def _run(
     with disk_errors(Path(tempfile.gettempdir()), only_full=True):
         plan = make_plan(options, cache_directory())
     request = plan.request
-    for sentence in plan.told:
-        console.always(sentence)
-    if request.toolchain.simulated:
-        console.always("sim: everything below is SIMULATED; the fault is planted by mccprobe, not found in mcc")
+    tell_plan(console, plan)
     described = request.describe()
     if resume is not None:
         check_unchanged(resume, described)

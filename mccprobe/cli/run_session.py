@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING, Any
 from mccprobe.errors import Interrupted, JournalUnreadable, UsageError
 
 if TYPE_CHECKING:
+    from mccprobe.bisect_run.plan import Plan
     from mccprobe.compilation.session import Session
+    from mccprobe.console import Console
 
 DEFAULT_OUT = "mccprobe-out"
 
@@ -38,6 +40,14 @@ def run_session(
         raise Interrupted("interrupted", hint=f"go on with: {again}") from error
     finally:
         session.close()
+
+
+def tell_plan(console: Console, plan: Plan) -> None:
+    """What is to be known before the run starts; of the stand-in always that it is one."""
+    for sentence in plan.told:
+        console.always(sentence)
+    if plan.request.toolchain.simulated:
+        console.always("sim: everything below is SIMULATED; the fault is planted by mccprobe, not found in mcc")
 
 
 def choose_root(resume: Path | None, out: Path | None, stem: str) -> Path:

@@ -9,7 +9,7 @@ import hashlib
 import shlex
 import shutil
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -95,6 +95,17 @@ def _plain(flags: Flags) -> list[str]:
     return [mllvm_value(flag) or " ".join(flag) for flag in flags]
 
 
+def _wrong_twice(judge: Callable[[], Outcome]) -> Outcome:
+    """BAD only if it is so twice: one wrong result alone may be the machine's."""
+    first = judge()
+    if first.verdict is not Verdict.BAD:
+        return first
+    again = judge()
+    if again.verdict is not Verdict.BAD:
+        return Outcome(Verdict.UNRESOLVED, f"wrong once ({first.reason}), then {again.verdict}: flaky")
+    return first
+
+
 @dataclass(frozen=True)
 class GateSettings:
     """As the options of `check`."""
@@ -139,13 +150,7 @@ class GatedKernel:
 
     def judge(self, made: Made) -> Outcome:
         """By the gate; a wrong result twice, for one alone may be the machine's."""
-        first = self._gate(made)
-        if first.verdict is not Verdict.BAD:
-            return first
-        again = self._gate(made)
-        if again.verdict is not Verdict.BAD:
-            return Outcome(Verdict.UNRESOLVED, f"wrong once ({first.reason}), then {again.verdict}: flaky")
-        return first
+        return _wrong_twice(lambda: self._gate(made))
 
     def _gate(self, made: Made) -> Outcome:
         assert made.built is not None
@@ -296,13 +301,7 @@ class OrdinaryProgram:
     def judge(self, made: Made) -> Outcome:
         if self._oracle is None:
             self.expect(made)
-        first = self._judge(made)
-        if first.verdict is not Verdict.BAD:
-            return first
-        again = self._judge(made)
-        if again.verdict is not Verdict.BAD:
-            return Outcome(Verdict.UNRESOLVED, f"wrong once ({first.reason}), then {again.verdict}: flaky")
-        return first
+        return _wrong_twice(lambda: self._judge(made))
 
     def _judge(self, made: Made) -> Outcome:
         assert self._oracle is not None and made.program is not None

@@ -73,6 +73,15 @@ class ResolvedFlag:
     verbatim: bool
 
 
+def promise_sentences(text: str, flag: Flag | None, value: str | None) -> list[str]:
+    """What the user vouches for with a flag of this value, as sentences. text: the flag as it was typed."""
+    return [
+        f"{text} is a promise to the compiler ({risk.note}): a wrong result may be a broken one"
+        for risk in (flag.risks_of(value) if flag else ())
+        if risk.kind == "promise"
+    ]
+
+
 @dataclass(frozen=True)
 class Catalogue:
     """Entries and sets by name, in the order of their files."""

@@ -6,14 +6,13 @@ tolerance, another shape or input of zeros would pass everything. So each of the
 
 from __future__ import annotations
 
-import json
 import math
 from dataclasses import dataclass, field
 from typing import Any
 
 from mccprobe.kernel.expression import ExpressionError
 from mccprobe.kernel.spec import Case, KernelSpec
-from mccprobe.oracle.checks import SKIP_STATUS
+from mccprobe.oracle.checks import SKIP_STATUS, finite_number, json_document
 from mccprobe.oracle.verdict import Verdict
 from mccprobe.process import RunResult
 
@@ -51,15 +50,15 @@ def read_answer(kernel: KernelSpec, case: Case, result: RunResult, *, seed: int 
     limit = case_tolerance(kernel, case)
     if result.returncode is None or result.timed_out:
         return Answer(Verdict.UNRESOLVED, result.describe(), tolerance=limit)
-    document = _document(result.stdout)
+    document = json_document(result.stdout)
     if document is None:
-        return Answer(Verdict.UNRESOLVED, _without_document(result), tolerance=limit)
+        return Answer(Verdict.UNRESOLVED, _withoutjson_document(result), tolerance=limit)
     answer = Answer(
         *_verdict(case, document, result.returncode, limit, seed),
-        max_err=_number(document.get("max_err")),
-        tolerance=limit if limit is not None else _number(document.get("tolerance")),
+        max_err=finite_number(document.get("max_err")),
+        tolerance=limit if limit is not None else finite_number(document.get("tolerance")),
         launches=_launches(document.get("launches")),
-        zero_share=_number(document.get("zero_share")),
+        zero_share=finite_number(document.get("zero_share")),
         milliseconds=_milliseconds(document.get("milliseconds")),
         device=str(document.get("device") or ""),
         refused=result.returncode == SKIP_STATUS and document.get("reason") == UNSUPPORTED,
@@ -92,9 +91,9 @@ def _verdict(
     doubt = _doubt(case, document, seed)
     if doubt:
         return Verdict.UNRESOLVED, doubt
-    error, own = _number(document.get("max_err")), _number(document.get("tolerance"))
+    error, own = finite_number(document.get("max_err")), finite_number(document.get("tolerance"))
     numbers = _numbers(document, error)
-    wrong = _number(document.get("mismatches"))
+    wrong = finite_number(document.get("mismatches"))
     if error is not None and error < 0:
         return Verdict.UNRESOLVED, f"{numbers}: no error is below 0"
     within = error is not None and limit is not None and error <= limit
@@ -128,7 +127,7 @@ def _doubt(case: Case, document: dict[str, Any], seed: int | None) -> str:
             return f"the host program ran {name} = {document[name]}, not {asked}"
     if document.get("elements") == 0:
         return "the host program compared no element"
-    share = _number(document.get("zero_share"))
+    share = finite_number(document.get("zero_share"))
     if document.get("input") == "zero" or (share is not None and share > MAX_ZERO_SHARE):
         return "all-zero input: any kernel that writes zeros passes it"
     return ""
@@ -140,31 +139,12 @@ def _numbers(document: dict[str, Any], error: float | None) -> str:
     return f"{wrong}/{elements} wrong, max_err {told}" if elements is not None else f"max_err {told}"
 
 
-def _without_document(result: RunResult) -> str:
+def _withoutjson_document(result: RunResult) -> str:
     lines = result.stderr_text.strip().splitlines()
     told = next((line for line in lines if "TRAP" in line), lines[-1] if lines else "")
     if result.returncode == SKIP_STATUS:
         return f"invalid program: {told}" if told else "exit 125 (cannot tell)"
     return f"{result.describe()} without the JSON document of the contract" + (f": {told}" if told else "")
-
-
-def _document(data: bytes) -> dict[str, Any] | None:
-    try:
-        document = json.loads(data)
-    except (ValueError, RecursionError):
-        return None
-    return document if isinstance(document, dict) else None
-
-
-def _number(value: object) -> float | None:
-    """A JSON number as a finite float, None for anything else."""
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return None
-    try:
-        number = float(value)
-    except OverflowError:
-        return None
-    return number if math.isfinite(number) else None
 
 
 def _launches(value: object) -> dict[str, int] | None:
@@ -174,5 +154,5 @@ def _launches(value: object) -> dict[str, int] | None:
 
 
 def _milliseconds(value: object) -> tuple[float, ...]:
-    numbers = [_number(entry) for entry in value] if isinstance(value, list) else []
+    numbers = [finite_number(entry) for entry in value] if isinstance(value, list) else []
     return () if None in numbers else tuple(number for number in numbers if number is not None)

@@ -200,8 +200,8 @@ class KernelOracle:
         early = _ended_without_answer(result, bad_if_timeout=self.bad_if_timeout)
         if early is not None:
             return early
-        document = _json_document(result.stdout)
-        max_err = _finite(document.get("max_err")) if document else None
+        document = json_document(result.stdout)
+        max_err = finite_number(document.get("max_err")) if document else None
         if result.returncode in (0, 1) and document is None:
             return Outcome(Verdict.UNRESOLVED, f"{result.describe()} without the JSON document of the contract")
         if result.returncode == 0:
@@ -225,7 +225,7 @@ class KernelOracle:
         return f"{wrong}/{elements} wrong, max_err {'not finite' if error is None else error}"
 
 
-def _finite(value: object) -> float | None:
+def finite_number(value: object) -> float | None:
     """A JSON number as a finite float, None for anything else (true and false are no numbers)."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
@@ -236,7 +236,7 @@ def _finite(value: object) -> float | None:
     return number if math.isfinite(number) else None
 
 
-def _json_document(data: bytes) -> dict[str, object] | None:
+def json_document(data: bytes) -> dict[str, object] | None:
     try:
         document = json.loads(data)
     except (ValueError, RecursionError):

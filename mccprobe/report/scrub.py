@@ -45,7 +45,7 @@ class Private:
         """Where it counts as this name and not as a part of another word."""
         quoted = re.escape(self.text)
         if self.text.startswith("/"):
-            # `/root` is a home, the end of `tests/root` is not; `-I/root/include` holds a home
+            # a home of one part is none at the end of another path (`tests/x`), but is one behind `-I`
             before = r"(?:(?<![\w.~)-])|(?<=-[ILBTx]))" if self.text.count("/") == 1 else ""
             return re.compile(before + quoted + r"(?![\w-]|\.\w)")
         flags = re.IGNORECASE if self.kind == "host" else 0

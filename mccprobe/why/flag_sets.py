@@ -18,7 +18,7 @@ from mccprobe.bisect_run.target import Judge
 from mccprobe.bisect_run.workspace import Workspace
 from mccprobe.compilation.store import file_digest
 from mccprobe.errors import BudgetSpent, SourceDoesNotCompile, UnknownFlag
-from mccprobe.flags.catalogue import ResolvedFlag, load_catalogue
+from mccprobe.flags.catalogue import ResolvedFlag, load_catalogue, promise_sentences
 from mccprobe.oracle.verdict import Verdict
 from mccprobe.report.why_record import FlagSet, FlagSets, StepState
 from mccprobe.search.confidence import MAX_CONFIRMATIONS, EdgeEvidence
@@ -323,17 +323,13 @@ class _FlagSearch:
             runs=tally.runs if tally else 0,
             object=tally.object if tally else None,
             needed=self.needed.get(found, {}),
-            promises=tuple(sentence for text in ordered for sentence in promises(self.builds.flags[text])),
+            promises=tuple(
+                sentence
+                for text in ordered
+                for flag in [self.builds.flags[text]]
+                for sentence in promise_sentences(flag.text, flag.flag, flag.value)
+            ),
         )
-
-
-def promises(flag: ResolvedFlag) -> list[str]:
-    """What the user vouches for with a flag, as sentences."""
-    return [
-        f"{flag.text} is a promise to the compiler ({risk.note}): a wrong result may be a broken one"
-        for risk in (flag.flag.risks if flag.flag else ())
-        if risk.kind == "promise"
-    ]
 
 
 def good_runs_needed(bad: int, runs: int, confidence: float) -> int:

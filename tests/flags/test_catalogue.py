@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import string
 from pathlib import Path
 
@@ -10,7 +11,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from mccprobe.errors import AmbiguousFlag, BadDataFile, UnknownFlag
-from mccprobe.flags.catalogue import Catalogue, load_catalogue, normalise_option
+from mccprobe.flags.catalogue import Catalogue, load_catalogue, normalise_option, promise_sentences
+from mccprobe.flags.entries import Risk
 
 CATALOGUE = load_catalogue()
 FOR_DRIVERS = ("mllvm", "driver")
@@ -372,3 +374,11 @@ def test_sets_hold_flags_that_exist(tmp_path: Path) -> None:
     with pytest.raises(BadDataFile, match=r"set\[0\]\.flags\[1\]: unknown flag: my-flog"):
         _load(tmp_path, text)
     assert _load(tmp_path, text.replace(', "my-flog"', "")).resolve_set("mine")[0].option_key == "my-flag"
+
+
+def test_a_promise_of_one_value_is_not_told_of_another() -> None:
+    risk = Risk("promise", "no aliasing", "a source", value="on")
+    flag = dataclasses.replace(load_catalogue().flags["mtgpu-tiny-offset-hint"], risks=(risk,))
+    (told,) = promise_sentences("x=on", flag, "on")
+    assert "no aliasing" in told and "may be a broken one" in told
+    assert promise_sentences("x=off", flag, "off") == [] == promise_sentences("x", None, None)
