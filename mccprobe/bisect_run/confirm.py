@@ -165,7 +165,7 @@ def weigh_plain_back_end(before: Outcome | str, after: Outcome | str) -> tuple[S
     right_before = isinstance(before, Outcome) and before.verdict is Verdict.GOOD
     hangs = isinstance(after, Outcome) and after.reason.startswith(TIMED_OUT)
     if right_before and isinstance(after, Outcome) and (after.verdict is Verdict.BAD or hangs):
-        told = f"{after.verdict}" if after.verdict is Verdict.BAD else f"without an end ({after.reason})"
+        told = "BAD" if after.verdict is Verdict.BAD else "without an end"
         return Status.FOUND, Confirmation(
             "ir-changed", f"{_CHANGED}; compiled at -O0, the IR before it is GOOD and the IR after it {told}"
         )
