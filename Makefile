@@ -11,7 +11,7 @@ PYTEST_ARGS ?=
 .PHONY: help setup demo test bench lint clean
 
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "make %-6s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "make %-13s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
 	@echo
 	@echo "make test PYTEST_ARGS='-k journal'  some of the tests;  TEST_JOBS=1  one after the other"
 
@@ -25,8 +25,33 @@ demo: ## set up, then find a planted compiler fault in the shipped GEMM kernel
 test: setup lint ## set up, then lint, types and all tests
 	$(PYTHON_VENV) -m pytest -n $(TEST_JOBS) --dist worksteal $(PYTEST_ARGS)
 
+.PHONY: soak
+soak: setup ## faults under fire in full (tests/faults/README.md); SOAK_KILLS=20 and the like for less
+	SOAK=1 $(PYTHON_VENV) -m pytest tests/faults -q -n $(TEST_JOBS) --dist worksteal $(PYTEST_ARGS)
+
+.PHONY: fuzz
+fuzz: setup ## damaged inputs for every reader (tests/hostile/README.md); FUZZ_INPUTS=1000 for less than 100,000 each
+	$(PYTHON_VENV) -m pip install --quiet --editable '.[fuzz]' || echo "without atheris: at random"
+	$(PYTHON_VENV) -m tests.hostile.campaign
+
 bench: setup ## the figures of benchmarks/, medians of 5
 	$(PYTHON_VENV) benchmarks/run_all.py
+
+.PHONY: docs
+docs: setup ## the pages of docs/ into build/docs; a warning is an error
+	$(PYTHON_VENV) -m sphinx -W --keep-going -q -b html docs build/docs
+
+.PHONY: dist release-check mutation
+dist: setup ## sdist and wheel into dist/
+	$(PYTHON_VENV) -m build --outdir dist .
+
+release-check: setup ## the wheel as a user has it: pipx, uv, missing parts, read-only folders
+	$(PYTHON_VENV) -m pip install --quiet --editable '.[release]'
+	RELEASE_CHECK=1 $(PYTHON_VENV) -m pytest tests/release -q -n $(TEST_JOBS) --dist worksteal $(PYTEST_ARGS)
+
+mutation: setup ## which changes of search, binary and isa no test notices (tests/mutation.md); an hour and more
+	$(PYTHON_VENV) -m pip install --quiet --editable '.[mutation]'
+	$(PYTHON_VENV) tools/mutation.py --per-package 460
 
 lint: setup ## ruff and mypy --strict
 	$(PYTHON_VENV) -m ruff check .

@@ -40,6 +40,16 @@ EXIT_CODE_MEANINGS: dict[ExitCode, str] = {
 }
 
 
+MAX_MESSAGE = 2000  # characters; what stands in a file may be quoted, and may be a megabyte
+
+
+def _bounded(text: str) -> str:
+    if len(text) <= MAX_MESSAGE:
+        return text
+    half = MAX_MESSAGE // 2
+    return f"{text[:half]} ({len(text) - 2 * half} characters left out) {text[-half:]}"
+
+
 class MccprobeError(Exception):
     """Base of all user-facing errors."""
 
@@ -48,9 +58,9 @@ class MccprobeError(Exception):
     usual_hint: str = ""  # where the place that raises it knows nothing better
 
     def __init__(self, message: str, *, hint: str = "", detail: str = "") -> None:
-        super().__init__(message)
-        self.message = message
-        self.hint = hint or self.usual_hint
+        self.message = _bounded(message)
+        super().__init__(self.message)
+        self.hint = _bounded(hint or self.usual_hint)
         self.detail = detail
 
     def __str__(self) -> str:
@@ -63,6 +73,19 @@ class UsageError(MccprobeError):
     exit_code = ExitCode.USAGE
     code = "usage"
     usual_hint = "mccprobe COMMAND --help shows the options"
+
+
+class NoHomeFolder(UsageError):
+    """Raised when something lies in the home folder unless told otherwise, and the system knows no such folder: HOME
+    is not set and the user has no entry in the password database, as a container's numeric user."""
+
+    code = "no-home"
+
+    def __init__(self, instead: str) -> None:
+        super().__init__(
+            "no home folder is known: HOME is not set, and this user has no entry in the password database",
+            hint=f"set HOME, or {instead}",
+        )
 
 
 class UnknownFlag(UsageError):
@@ -134,10 +157,39 @@ class CompilerNotFound(ToolchainError):
         super().__init__(f"no {name} found{where}", hint=hint)
 
 
+class CompilerChanged(ToolchainError):
+    """Raised when the compiler at the end of a run is not the one that the run began with."""
+
+    code = "compiler-changed"
+
+    def __init__(self, path: str, before: str, now: str) -> None:
+        self.path, self.before, self.now = path, before, now
+        what = f"it was {before}, it is {now}" if before != now else f"it still says {now}, but the file is another one"
+        super().__init__(
+            f"{path} changed while the run was going on: {what}",
+            hint="its answers are of two compilers and are not used; start a new run",
+        )
+
+
 class StaleCompileCache(ToolchainError):
     """Raised when the compiler answers from a cache of its own that cannot be isolated."""
 
     code = "stale-cache"
+
+
+class PackagesMissing(ToolchainError):
+    """Raised before any work when an option needs Python packages that are not installed."""
+
+    code = "packages-missing"
+
+    def __init__(self, option: str, missing: Sequence[str], extra: str) -> None:
+        self.option = option
+        self.missing = tuple(missing)
+        self.extra = extra
+        noun = "package" if len(self.missing) == 1 else "packages"
+        super().__init__(
+            f"{option} needs the {noun} {' and '.join(self.missing)}", hint=f"pip install 'mccprobe[{extra}]'"
+        )
 
 
 class InputError(MccprobeError):
@@ -172,6 +224,10 @@ class RunDirectoryUnusable(InputError):
     """Raised when the run directory cannot be made, is in use, or the disk is full."""
 
     code = "run-directory"
+
+
+class NoRoom(RunDirectoryUnusable):
+    """Raised when the disk takes no more: full, over quota, read-only or broken. What is written stays."""
 
 
 class BadBinary(InputError):
@@ -217,6 +273,13 @@ class CannotReduce(InputError):
     """Raised when the untouched source does not pass the test that every smaller variant must pass."""
 
     code = "cannot-reduce"
+
+
+class PageNotWritten(InputError):
+    """Raised when a page or a figure cannot be written, or would replace a file that is not ours."""
+
+    code = "page-not-written"
+    usual_hint = "name another file"
 
 
 class BadReport(InputError):
@@ -288,17 +351,20 @@ class CannotTrace(InputError):
 
 
 class PatchDoesNotApply(InputError):
-    """Raised when a change of a header does not apply exactly once; `count` is how often it does."""
+    """Raised when a change of a header does not apply exactly once; `count` is how often it does.
+
+    other_ends: it would be found if lines of both ended alike (CRLF and LF).
+    """
 
     code = "patch-does-not-apply"
 
-    def __init__(self, header: str, what: str, count: int) -> None:
+    def __init__(self, header: str, what: str, count: int, *, other_ends: bool = False) -> None:
         self.header, self.what, self.count = header, what, count
         times = "nowhere" if count == 0 else f"{count} times"
-        super().__init__(
-            f"{header}: {what} stands there {times}, it must stand there exactly once",
-            hint="give more of the text around it" if count else "compare with the header, blanks included",
-        )
+        hint = "give more of the text around it" if count else "compare with the header, blanks included"
+        if other_ends:
+            hint = "lines end with CR LF in one of the two and with LF in the other"
+        super().__init__(f"{header}: {what} stands there {times}, it must stand there exactly once", hint=hint)
 
 
 def describe_exit_codes() -> str:

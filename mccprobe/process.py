@@ -8,16 +8,23 @@ An interrupt (`on_interrupt`, installed by the command line) never falls between
 the care for it: while the main thread is in `run`, it is noted, the child is ended, and only then
 KeyboardInterrupt is raised. A run that was ended by `stop_all` raises Interrupted: its exit status
 says nothing about the program, and nobody may take it for an answer.
+
+A grandchild that left the group (setsid) is found by a mark in its environment and ended where its child had to be
+ended; where the child ended by itself it is left alone, for servers of compile caches are started so. If we are killed
+ourselves, a process that `guarded` split off ends our children and removes our temporary files.
 """
 
 from __future__ import annotations
 
 import contextlib
 import fcntl
+import itertools
 import os
 import selectors
+import shutil
 import signal
 import subprocess
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -25,6 +32,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
 
+from mccprobe import watchdog
 from mccprobe.errors import Interrupted
 
 TIMED_OUT = "timeout"  # first word of what is told of a process that was ended for its time limit
@@ -44,10 +52,11 @@ FIRST_POLL_S = 0.0005  # a child that closes its pipes mostly ends at once
 class RunSpec:
     """One process to run.
 
-    argv: program and arguments; argv[0] is looked up in PATH. env: the whole environment, None for
-    our own. timeout_s: 0 means no limit. capture_bytes: how much of each stream is kept.
+    argv: program and arguments; argv[0] is looked up in PATH. env: the whole environment (but
+    for our mark), None for our own. timeout_s: 0 means no limit. capture_bytes: how much of each stream is kept.
     on_stderr: called with every chunk of standard error instead of capturing it; what it returns is
-    captured in the chunk's place.
+    captured in the chunk's place. keep_rest: what the process leaves running when it ends by itself goes on, as after
+    any command of a shell; without it its group is ended with it.
     """
 
     argv: Sequence[str]
@@ -56,6 +65,7 @@ class RunSpec:
     timeout_s: float = 0.0
     capture_bytes: int = DEFAULT_CAPTURE_BYTES
     on_stderr: Callable[[bytes], bytes] | None = field(default=None, compare=False)
+    keep_rest: bool = False
 
 
 @dataclass(frozen=True)
@@ -100,6 +110,73 @@ class RunResult:
         return f"exit {self.returncode}"
 
 
+class _Guard:
+    """The pipe to the process that outlives us; -1: there is none."""
+
+    def __init__(self) -> None:
+        self.pipe = -1
+        self._numbers = itertools.count(1)
+
+    def new_mark(self) -> str:
+        """For one child. All have the same length: a program's memory starts below its environment."""
+        own = f"{os.getpid():08x}-{next(self._numbers):08x}"
+        outer = os.environ.get(watchdog.MARK)
+        return f"{outer}/{own}" if outer else own
+
+    def tell(self, what: bytes, mark: str) -> None:
+        if self.pipe >= 0:
+            with contextlib.suppress(OSError):  # it is gone, or does not read: then nobody watches
+                os.write(self.pipe, what + mark.encode() + b"\n")
+
+
+_guard = _Guard()
+
+
+@contextlib.contextmanager
+def guarded() -> Iterator[None]:
+    """While inside, our children and temporary files do not outlive us, not even when we are killed outright.
+
+    Splits off the process that sees to that, and gives `tempfile` a folder of its own. Does nothing in a process that
+    has threads already: a copy of that cannot be relied on.
+    """
+    if _guard.pipe >= 0 or threading.active_count() > 1:
+        yield
+        return
+    before = tempfile.tempdir
+    with _in_care():
+        watcher = _split_off()
+    try:
+        yield
+    finally:
+        with _in_care():
+            if watcher is not None:
+                folder, tempfile.tempdir = tempfile.tempdir, before
+                if folder is not None and folder != before:
+                    shutil.rmtree(folder, ignore_errors=True)
+                os.close(_guard.pipe)
+                _guard.pipe = -1
+                os.waitpid(watcher, 0)
+
+
+def _split_off() -> int | None:
+    """Id of the process that watches from now on, None if there can be none."""
+    try:
+        folder = Path(tempfile.gettempdir()) / f"mccprobe-{os.getpid()}-{os.urandom(4).hex()}"
+        read, write = os.pipe()
+        watcher = os.fork()
+    except OSError:
+        return None
+    if watcher == 0:
+        watchdog.watch(read, str(folder))
+    os.close(read)
+    os.set_blocking(write, False)
+    _guard.pipe = write
+    with contextlib.suppress(OSError):  # no room: whoever needs it will say so
+        folder.mkdir(mode=0o700)
+        tempfile.tempdir = str(folder)
+    return watcher
+
+
 _live: set[subprocess.Popen[bytes]] = set()
 _live_lock = threading.Lock()
 _stopping = threading.Event()
@@ -122,8 +199,8 @@ def _has_ended(process: subprocess.Popen[bytes]) -> bool:
     return state is not None
 
 
-def _end_group(process: subprocess.Popen[bytes]) -> None:
-    """End whatever is left of the child's group and reap the child.
+def _end_group(process: subprocess.Popen[bytes], mark: str, *, forced: bool) -> None:
+    """End whatever is left of the child's group and reap the child. forced: also what left the group.
 
     SIGTERM goes out before the child is reaped: until then the kernel cannot give its id to
     another process. The same holds for the group's id as long as anybody is left in it.
@@ -135,14 +212,21 @@ def _end_group(process: subprocess.Popen[bytes]) -> None:
     if not _has_ended(process):
         _signal_group(process, signal.SIGKILL)
     os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
-    with _live_lock:
-        process.wait()
-        _live.discard(process)
+    _reap(process)
     while _signal_group(process, 0):
         if time.monotonic() >= deadline:
             _signal_group(process, signal.SIGKILL)
             break
         time.sleep(0.005)
+    if forced:
+        watchdog.end_marked({mark.encode()})
+
+
+def _reap(process: subprocess.Popen[bytes]) -> None:
+    """Take the status of a child that has ended; from here on its id is not ours to signal."""
+    with _live_lock:
+        process.wait()
+        _live.discard(process)
 
 
 def stop_all() -> None:
@@ -277,14 +361,23 @@ def run(spec: RunSpec) -> RunResult:
 
 def _run(spec: RunSpec) -> RunResult | None:
     """None when it was stopped from outside."""
-    started = time.monotonic()
     if _must_stop():
         return None
+    mark = _guard.new_mark()
+    _guard.tell(watchdog.BEGUN, mark)
+    try:
+        return _started(spec, mark)
+    finally:
+        _guard.tell(watchdog.ENDED, mark)
+
+
+def _started(spec: RunSpec, mark: str) -> RunResult | None:
+    started = time.monotonic()
     try:
         process = subprocess.Popen(
             list(spec.argv),
             cwd=spec.cwd,
-            env=None if spec.env is None else dict(spec.env),
+            env={**(os.environ if spec.env is None else spec.env), watchdog.MARK: mark},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -296,7 +389,7 @@ def _run(spec: RunSpec) -> RunResult | None:
         _live.add(process)
     assert process.stdout is not None and process.stderr is not None
     out, err = _Sink(spec.capture_bytes, None), _Sink(spec.capture_bytes, spec.on_stderr)
-    timed_out = stopped = False
+    timed_out, stopped = False, True  # until we know better
     try:
         with contextlib.suppress(OSError):  # a limit of the machine: then the pipe stays as it is
             fcntl.fcntl(process.stderr.fileno(), fcntl.F_SETPIPE_SZ, PIPE_BYTES)
@@ -304,7 +397,11 @@ def _run(spec: RunSpec) -> RunResult | None:
         timed_out = _pump(process, {process.stdout.fileno(): out, process.stderr.fileno(): err}, deadline)
         stopped = _must_stop()
     finally:
-        _end_group(process)
+        forced = timed_out or stopped
+        if spec.keep_rest and not forced:
+            _reap(process)
+        else:
+            _end_group(process, mark, forced=forced)
         process.stdout.close()
         process.stderr.close()
     if stopped:

@@ -22,6 +22,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+import hypothesis
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -46,6 +47,9 @@ def _clean_environment(environ: Mapping[str, str]) -> dict[str, str]:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Clean the environment once a process, before any fixture."""
+    if hypothesis.settings().deadline is not None:  # 200 ms an example: a time, which no test asserts
+        hypothesis.settings.register_profile("no clock", deadline=None)
+        hypothesis.settings.load_profile("no clock")
     environment = _clean_environment(os.environ)
     for name in set(os.environ) - set(environment):
         del os.environ[name]
@@ -138,6 +142,23 @@ def run_cli(request: pytest.FixtureRequest, tmp_path: Path) -> RunCli:
         return CliResult(command, process.returncode, stdout, stderr)
 
     return run
+
+
+@pytest.fixture
+def call_cli(capsys: pytest.CaptureFixture[str]) -> Iterator[Callable[..., tuple[int, str, str]]]:
+    """`call_cli("flags", "list")`: (exit code, standard output, standard error), in this process and so quickly."""
+    from mccprobe.cli import main
+
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+
+    def call(*args: str | Path) -> tuple[int, str, str]:
+        code = main([*map(str, args)])
+        captured = capsys.readouterr()
+        return code, captured.out, captured.err
+
+    yield call
+    for number, handler in handlers.items():
+        signal.signal(number, handler)
 
 
 # --- real compilers -----------------------------------------------------------------------------

@@ -4,7 +4,7 @@
 // A physical warp of MP22 has 128 threads, and all of them must pass the same address to a WMMA
 // operation (section 11). So everything below counts warps by 128.
 
-// The 32x32x16 fragments are only declared under this macro (section 17).
+// The 32x32x16 fragments are only declared under this macro (section 6).
 #define __MUSA_INCLUDE_COMPILER_INTERNAL_HEADERS__
 #include <crt/mma.h>
 #undef __MUSA_INCLUDE_COMPILER_INTERNAL_HEADERS__

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import os
-import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from mccprobe.errors import BadDataFile, JournalUnreadable
+from mccprobe.flags.datafile import parse_toml, shorten
 
 RECIPE_VERSION = 1
 _LISTS = ("flags", "args")
@@ -55,19 +55,22 @@ class BisectOptions:
         clean: dict[str, Any] = {}
         for key, value in values.items():
             if key not in known:
-                raise BadDataFile(f"{where}: unknown key {key}", hint="known: " + ", ".join(sorted(known)))
+                raise BadDataFile(f"{where}: unknown key {shorten(key)}", hint="known: " + ", ".join(sorted(known)))
             default = known[key].default
             if isinstance(default, tuple):
                 if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
                     raise BadDataFile(f"{where}: {key} must be a list of strings")
                 clean[key] = tuple(value)
                 continue
-            wanted: tuple[type, ...] = (str, int, float) if default is None else (type(default),)
+            wanted: tuple[type, ...] = (type(default),)
+            if default is None:
+                wanted = (int,) if key == "max_runs" else (str,)
             if isinstance(default, float):
                 wanted = (int, float)
             fits = isinstance(value, wanted) and isinstance(value, bool) == isinstance(default, bool)
             if value is not None and not fits:
-                raise BadDataFile(f"{where}: {key} must be {'/'.join(t.__name__ for t in wanted)}, got {value!r}")
+                kinds = "/".join(kind.__name__ for kind in wanted)
+                raise BadDataFile(f"{where}: {key} must be {kinds}, got {shorten(repr(value))}")
             clean[key] = value
         return cls(**clean)
 
@@ -78,14 +81,14 @@ def read_recipe(path: Path) -> BisectOptions:
     Raises BadDataFile.
     """
     try:
-        document = tomllib.loads(path.read_text("utf-8"))
+        document = parse_toml(path.read_text("utf-8"))
     except OSError as error:
         raise BadDataFile(f"{path}: {error.strerror or error}", hint="recipes lie in bisect/*.toml") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise BadDataFile(f"{path}: not a recipe: {error}") from error
+    except (ValueError, RecursionError) as error:  # no UTF-8, no TOML, a number of 5,000 digits, nested too deeply
+        raise BadDataFile(f"{path}: not a recipe: {shorten(str(error), 120)}") from error
     version = document.pop("schema_version", None)
     if version != RECIPE_VERSION:
-        raise BadDataFile(f"{path}: schema_version must be {RECIPE_VERSION}, got {version!r}")
+        raise BadDataFile(f"{path}: schema_version must be {RECIPE_VERSION}, got {shorten(repr(version))}")
     document.pop("title", None)
     options = BisectOptions.from_dict(document, str(path))
     if options.file is not None:

@@ -37,8 +37,9 @@ from mccprobe.passes.table import PassTable, load_pass_table
 from mccprobe.report.record import BisectReport, Culprit, EdgeRecord, Status
 from mccprobe.search.procedure import SearchResult, bisect
 from mccprobe.search.procedure import Status as SearchStatus
+from mccprobe.search.spans import verdict_spans
 from mccprobe.search.trial import Trial
-from mccprobe.toolchain.locate import which
+from mccprobe.toolchain.locate import require_unchanged, which
 
 
 @dataclass
@@ -80,10 +81,12 @@ def run_bisection(
     ledger = Ledger(run, journal, executor)
     started = time.monotonic()
     try:
-        return _bisect(_State(request, run, journal, ledger, started, load_pass_table()), progress, prove_later=True)
+        report = _bisect(_State(request, run, journal, ledger, started, load_pass_table()), progress, prove_later=True)
     except _BitcodeDiffers:
         # the ledger and the journal keep what still holds; only the compiles are made from the source now
-        return _bisect(_State(request, run, journal, ledger, started, load_pass_table()), progress, prove_later=False)
+        report = _bisect(_State(request, run, journal, ledger, started, load_pass_table()), progress, prove_later=False)
+    require_unchanged(request.toolchain)
+    return report
 
 
 class _BitcodeDiffers(Exception):
@@ -208,6 +211,7 @@ def _report(
         culprit=judgement.culprit if judgement and keep else None,
         confirmation=judgement.confirmation if judgement and keep else None,
         edges=_edges(state, unit, axis, result, judgement) if keep else (),
+        tested=verdict_spans(result.log),
         monotone=result.monotone,
         confidence=confidence if keep else None,
         failure_rate=_rate(result),

@@ -11,6 +11,7 @@ from mccprobe.compilation.executor import Urgency
 from mccprobe.compilation.job import CompileJob, CompileOutcome
 from mccprobe.compilation.journal import Journal
 from mccprobe.compilation.program import LinkFailure, Program
+from mccprobe.compilation.store import require_space
 from mccprobe.compilation.unit import UNLIMITED, Unit
 from mccprobe.oracle.checks import KernelOracle, Oracle, ReferenceOracle
 from mccprobe.oracle.verdict import Outcome, Unbuildable, Verdict
@@ -38,23 +39,23 @@ class Judge:
         ordinal = self._ordinals[digest]
         self._ordinals[digest] += 1
         name = f"{self.oracle.id}/{self.program.unit.variant}"
-        entry = self.journal.runs.get((digest, name, ordinal))
-        if entry is not None:
-            self.replayed += 1
-            outcome = Outcome(Verdict(entry["verdict"]), entry["reason"], entry["max_err"])
-        else:
-            started = time.monotonic()
-            outcome = self._judge(digest)
-            if outcome.verdict is not Verdict.UNRESOLVED:
-                self._longest_s = max(self._longest_s, time.monotonic() - started)
-            self.runs += 1
-            self.journal.append(
-                {
-                    "t": "run", "object": digest, "oracle": name, "ordinal": ordinal,
-                    "verdict": outcome.verdict.value, "reason": outcome.reason, "max_err": outcome.max_err,
-                    "seconds": round(time.monotonic() - started, 4),
-                }
-            )  # fmt: skip
+        with self.journal.asking((digest, name, ordinal)) as entry:
+            if entry is not None:
+                self.replayed += 1
+                outcome = Outcome(Verdict(entry["verdict"]), entry["reason"], entry["max_err"])
+            else:
+                started = time.monotonic()
+                outcome = self._judge(digest)
+                if outcome.verdict is not Verdict.UNRESOLVED:
+                    self._longest_s = max(self._longest_s, time.monotonic() - started)
+                self.runs += 1
+                self.journal.append(
+                    {
+                        "t": "run", "object": digest, "oracle": name, "ordinal": ordinal,
+                        "verdict": outcome.verdict.value, "reason": outcome.reason, "max_err": outcome.max_err,
+                        "seconds": round(time.monotonic() - started, 4),
+                    }
+                )  # fmt: skip
         self.verdicts[outcome.verdict.value] += 1
         self.first.setdefault(digest, outcome)
         return outcome
@@ -73,9 +74,13 @@ class Judge:
         if isinstance(program, LinkFailure):
             return Outcome(Verdict.UNRESOLVED, program.reason)
         with self.program.run.scratch("run") as scratch:
+            judged: Outcome
             if not travels(self.oracle):
-                return self.oracle.judge(program, scratch)
-            judged: Outcome = self.program.unit.ledger.executor.run_program(self.oracle.judge, program, scratch)
+                judged = self.oracle.judge(program, scratch)
+            else:
+                judged = self.program.unit.ledger.executor.run_program(self.oracle.judge, program, scratch)
+            if judged.verdict is not Verdict.GOOD:
+                require_space(scratch)
             return judged
 
 

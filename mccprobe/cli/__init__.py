@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import os
 import signal
 import sys
 import traceback
@@ -18,9 +19,9 @@ from typing import Any
 import click
 
 from mccprobe import __version__, process
-from mccprobe.cli.lazy import LazyGroup
+from mccprobe.cli.lazy import COLORS, COMPLETE, LazyGroup
 from mccprobe.console import Console
-from mccprobe.errors import Interrupted, MccprobeError, describe_exit_codes
+from mccprobe.errors import Interrupted, MccprobeError
 
 FIRST_LINES, LAST_LINES = 25, 15  # shown of a compiler's message: the first error tells the most
 
@@ -29,11 +30,16 @@ COMMANDS = {
     "bench": ("mccprobe.cli.bench_cmd", "bench", "time a kernel honestly, alone or against another build"),
     "bug-report": ("mccprobe.cli.bug_report_cmd", "bug_report", "make a report that stands alone from a run"),
     "check": ("mccprobe.cli.check_cmd", "check", "the gate: every case right, every kernel launched"),
+    "completion": ("mccprobe.cli.completion_cmd", "completion", "the completion script of bash, zsh or fish"),
     "cycle": ("mccprobe.cli.cycle_cmd", "cycle", "health, check, bench and report of a kernel in one go"),
     "diff": ("mccprobe.cli.diff_cmd", "diff", "compare objects or listings: resources, moved and changed instructions"),
     "disasm": ("mccprobe.cli.disasm_cmd", "disasm", "show the instruction stream: pipes, loops, 12-byte words"),
+    "doctor": (
+        "mccprobe.cli.doctor_cmd", "doctor", "what is here, what is missing, and whether the SDK is as expected"
+    ),
     "edit": ("mccprobe.cli.edit_cmd", "edit", "try an edit of a kernel; keep it only if it passes the gate"),
     "flags": ("mccprobe.cli.flags_cmd", "flags", "what is known of compiler flags; what a compiler takes"),
+    "help": ("mccprobe.cli.help_cmd", "help_topic", "explain exit codes, environment, words, toolchains"),
     "isa": ("mccprobe.cli.isa_cmd", "isa", "learn instruction encodings from a disassembler, decode without it"),
     "journal": ("mccprobe.cli.journal_cmd", "journal", "the record of every trial, bench and search across runs"),
     "lint": ("mccprobe.cli.lint_cmd", "lint", "suspicious things in an instruction stream and its metadata"),
@@ -61,20 +67,13 @@ COMMANDS = {
 @click.version_option(__version__, prog_name="mccprobe", message="%(prog)s %(version)s")
 @click.option("--debug", is_flag=True, help="show a traceback for an error")
 @click.option("-q", "--quiet", is_flag=True, help="no progress on standard error")
-@click.option("--color", type=click.Choice(["auto", "always", "never"]), default="auto", help="colour of the result")
+@click.option("--color", type=click.Choice(COLORS), default="auto", help="colour of the result")
 @click.pass_context
 def root(ctx: click.Context, debug: bool, quiet: bool, color: str) -> None:
     """Find the compiler pass behind a kernel that a flag makes wrong."""
+    ctx.with_resource(process.guarded())
     ctx.obj = Console(quiet=quiet, color=color)
     ctx.meta["debug"] = debug
-
-
-@root.command("help", short_help="explain exit codes")
-@click.argument("topic", type=click.Choice(["exit-codes"]))
-@click.pass_obj
-def help_topic(console: Console, topic: str) -> None:
-    """Explain exit codes."""
-    console.result(describe_exit_codes())
 
 
 def error_document(error: MccprobeError) -> dict[str, Any]:
@@ -122,6 +121,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line and return its exit code. Never lets an exception through."""
     arguments = list(sys.argv[1:] if argv is None else argv)
     _set_up()
+    if COMPLETE in os.environ:
+        from mccprobe.cli.completion_shells import register
+
+        register()
     debug = "--debug" in _own_arguments(arguments)
     try:
         code = root.main(args=arguments, prog_name="mccprobe", standalone_mode=False)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from mccprobe import __version__
+from mccprobe.cli.html_option import deliver, html_options, page_places
 from mccprobe.cli.kernel_options import (
     CONTEXT,
     DEFAULT_KERNEL,
@@ -17,20 +19,25 @@ from mccprobe.cli.kernel_options import (
     case_teller,
     choose_kernel,
     kernel_options,
+    planned_runs,
     record,
     require_built,
 )
+from mccprobe.cli.pace import Pace
 from mccprobe.console import Console, visible
 from mccprobe.errors import UsageError
 
 if TYPE_CHECKING:
     from mccprobe.bench.session import BenchReport, Contender, Hooks
+    from mccprobe.pages.blocks import Page
+    from mccprobe.pages.write import Places
 
 HELP = """Time a kernel that the gate passed, or an ordinary program, and say how sure the figures are.
 
 20 rounds, warm-ups dropped, random data, outputs checked after timing; with --against both are timed in
-turn, and the ratio comes with its interval. A kernel that fails the gate is not timed. On the stand-in all
-times are emulation time, never kernel performance. Exit 0: measured; 1: refused.
+pairs, which first by lot (half of the pairs each way), and the ratio comes with its interval. A kernel that
+fails the gate is not timed. On the stand-in all times are emulation time, never kernel performance.
+Exit 0: measured; 1: refused.
 
 \b
 Examples:
@@ -59,20 +66,23 @@ Examples:
     "--min-health", type=click.FloatRange(0), metavar="TFLOPS", help="least of the shipped GEMM on the device"
 )
 @click.option("--json", "as_json", is_flag=True, help="one JSON document (reports/bench.schema.json)")
+@html_options
 @click.option("-o", "--out", type=click.Path(path_type=Path), metavar="DIR", help="keep the built programs here")
 @click.pass_obj
 def bench(
-    console: Console, /, kernel: str | None, against: str | None, program: str | None, as_json: bool, out: Path | None,
-    **values: Any,
+    console: Console, /, kernel: str | None, against: str | None, program: str | None, as_json: bool,
+    html: Path | None, figures: Path | None, out: Path | None, **values: Any,
 ) -> int:  # fmt: skip
+    places = page_places(html, figures, also_stdout="--json" if as_json else "")
     if program is not None:
-        return _programs(console, kernel, program, against, values, as_json=as_json)
+        return _programs(console, kernel, program, against, values, as_json=as_json, places=places)
     from mccprobe.bench.session import bench_kernels
 
     choice = choose_kernel(console, kernel or DEFAULT_KERNEL, values)
     contenders = _contenders(choice, against)
+    hooks = hooks_of(console, choice, values, sides=len(contenders))
     with build_folder(out, "bench") as folder:
-        report = bench_kernels(contenders, choice.toolchain, settings_of(values), folder, hooks_of(console, choice))
+        report = bench_kernels(contenders, choice.toolchain, settings_of(values), folder, hooks)
     for gate in report.gates:
         require_built(gate)
     record(
@@ -80,13 +90,31 @@ def bench(
         verdict=report.gates[0].verdict if report.gates else None, figures=figures_of(report),
         health=health_entry(report), run_directory=out,
     )  # fmt: skip
-    if as_json:
-        status = "refused" if report.refused else "measured"
-        document = {"schema_version": 1, "tool_version": __version__, "status": status, "kind": "kernel"}
-        console.document({**document, **report.to_dict()})
-    else:
-        console.result(visible(render_bench(report)))
+    document = _document("kernel", report.refused, report.to_dict())
+    _deliver(console, places, document, lambda: render_bench(report), as_json=as_json)
     return 1 if report.refused else 0
+
+
+def _document(kind: str, refused: str, found: dict[str, Any]) -> dict[str, Any]:
+    status = "refused" if refused else "measured"
+    return {"schema_version": 1, "tool_version": __version__, "status": status, "kind": kind, **found}
+
+
+def _deliver(
+    console: Console, places: Places | None, document: dict[str, Any], text: Callable[[], str], *, as_json: bool
+) -> None:
+    def show() -> None:
+        if as_json:
+            console.document(document)
+        else:
+            console.result(visible(text()))
+
+    def page() -> Page:
+        from mccprobe.pages.bench_page import bench_page
+
+        return bench_page(document)
+
+    deliver(console, places, page, show, as_json=as_json)
 
 
 def settings_of(values: dict[str, Any]) -> Any:
@@ -101,17 +129,32 @@ def settings_of(values: dict[str, Any]) -> Any:
     )  # fmt: skip
 
 
-def hooks_of(console: Console, choice: KernelChoice | None) -> Hooks:
-    """Progress to standard error."""
+def hooks_of(
+    console: Console, choice: KernelChoice | None, values: dict[str, Any], *, sides: int = 1
+) -> Hooks:
+    """Progress to standard error. sides: how many are timed in turn."""
     from mccprobe.bench.session import Hooks
 
     simulated = choice is not None and choice.toolchain.simulated
     mark = "  [sim: emulation time]" if simulated else ""
-    return Hooks(
-        stage=console.progress,
-        case=case_teller(console, simulated=simulated),
-        reading=lambda name, ordinal, ms: console.progress(f"round {ordinal + 1} {name}: {ms:.4g} ms{mark}"),
-    )
+    pace = Pace()
+    read = 0
+
+    def stage(text: str) -> None:
+        pace.begin()
+        console.progress(text)
+
+    def reading(name: str, ordinal: int, ms: float) -> None:
+        nonlocal read
+        read += 1
+        pace.step()
+        left = pace.left(max(0, values["rounds"] * sides - read), about="")
+        last = f"round {ordinal + 1} {name}: {ms:.4g} ms{mark}"
+        console.progress(last, live=f"readings: {left}, {last}")
+
+    # of two builds the second one's cases are not planned yet
+    runs = planned_runs(choice, values) if choice is not None and sides == 1 else None
+    return Hooks(stage=stage, case=case_teller(console, simulated=simulated, runs=runs), reading=reading)
 
 
 def _contenders(choice: KernelChoice, against: str | None) -> list[Contender]:
@@ -178,8 +221,9 @@ def health_entry(report: BenchReport) -> dict[str, Any] | None:
 
 
 def _programs(
-    console: Console, kernel: str | None, program: str, against: str | None, values: dict[str, Any], *, as_json: bool
-) -> int:
+    console: Console, kernel: str | None, program: str, against: str | None, values: dict[str, Any], *,
+    as_json: bool, places: Places | None,
+) -> int:  # fmt: skip
     from mccprobe.bench.render_text import render_measurement
     from mccprobe.bench.session import bench_programs
 
@@ -188,14 +232,11 @@ def _programs(
     commands = [_words("--program", program), *([_words("--against", against)] if against is not None else [])]
     found = bench_programs(
         commands, rounds=values["rounds"], warmups=values["warmups"], confidence=values["confidence"],
-        run_in=values["run_in"], timeout_s=values["timeout"], hooks=hooks_of(console, None),
+        run_in=values["run_in"], timeout_s=values["timeout"],
+        hooks=hooks_of(console, None, values, sides=len(commands)),
     )  # fmt: skip
-    if as_json:
-        status = "refused" if found.refused else "measured"
-        document = {"schema_version": 1, "tool_version": __version__, "status": status, "kind": "program"}
-        console.document({**document, "measurement": found.to_dict()})
-    else:
-        console.result(visible(render_measurement(found, simulated=False)))
+    document = _document("program", found.refused, {"measurement": found.to_dict()})
+    _deliver(console, places, document, lambda: render_measurement(found, simulated=False), as_json=as_json)
     return 1 if found.refused else 0
 
 

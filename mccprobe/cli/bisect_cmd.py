@@ -6,7 +6,7 @@ import dataclasses
 import shlex
 import tempfile
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -14,9 +14,15 @@ from mccprobe import __version__
 from mccprobe.bisect_run.options import BisectOptions, read_recipe, read_run_options
 from mccprobe.cli.bisect_options import bisect_options, given_options
 from mccprobe.cli.common import cache_directory
+from mccprobe.cli.html_option import deliver, finished_run, html_options, page_places
 from mccprobe.cli.run_session import check_unchanged, choose_root, run_document, run_session, tell_plan
 from mccprobe.console import Console, json_text
 from mccprobe.errors import UsageError
+from mccprobe.report.lines import one_line
+
+if TYPE_CHECKING:
+    from mccprobe.pages.blocks import Page
+    from mccprobe.pages.write import Places
 
 HELP = """Find the pass execution that makes a program wrong, and say what is confirmed.
 
@@ -38,15 +44,25 @@ Examples:
 @click.option("--recipe", type=click.Path(path_type=Path), help="take the options from a recipe (bisect/*.toml)")
 @click.option("--resume", type=click.Path(path_type=Path), metavar="RUN", help="go on with this run")
 @click.option("--json", "as_json", is_flag=True, help="one JSON document (reports/bisect.schema.json)")
+@html_options
 @click.option("-o", "--out", type=click.Path(path_type=Path), metavar="DIR", help="run directory")
 @click.pass_context
 def bisect(
-    ctx: click.Context, /, recipe: Path | None, resume: Path | None, as_json: bool, out: Path | None, jobs: int | None,
-    scheduler: str, no_fixed_addresses: bool, **values: Any,
+    ctx: click.Context, /, recipe: Path | None, resume: Path | None, as_json: bool, html: Path | None,
+    figures: Path | None, out: Path | None, jobs: int | None, scheduler: str, no_fixed_addresses: bool, **values: Any,
 ) -> int:  # fmt: skip
     console: Console = ctx.obj
     options = _options(ctx, values, recipe, resume, fixed_addresses=not no_fixed_addresses)
-    return _run(console, options, resume=resume, out=out, jobs=jobs, scheduler=scheduler, as_json=as_json)
+    places = page_places(html, figures, also_stdout="--json" if as_json else "")
+    if resume is not None and places is not None:
+        from mccprobe.pages.bisect_page import bisect_page, exit_code
+
+        code = finished_run(console, resume, places, bisect_page, exit_code, as_json=as_json)
+        if code is not None:
+            return code
+    return _run(
+        console, options, resume=resume, out=out, jobs=jobs, scheduler=scheduler, as_json=as_json, places=places
+    )
 
 
 def _options(
@@ -68,7 +84,7 @@ def _options(
 
 def _run(
     console: Console, options: BisectOptions, *, resume: Path | None, out: Path | None, jobs: int | None,
-    scheduler: str, as_json: bool,
+    scheduler: str, as_json: bool, places: Places | None,
 ) -> int:  # fmt: skip
     from mccprobe.bisect_run.plan import make_plan
     from mccprobe.bisect_run.run import Progress, run_bisection
@@ -86,22 +102,33 @@ def _run(
     root = choose_root(resume, out, request.source.stem)
     lines = TrialLines(console, simulated=request.toolchain.simulated)
     again = f"mccprobe bisect --resume {shlex.quote(str(root))}"
-    with run_session(jobs, again, scheduler=scheduler, tell=console.message) as session:
+    with run_session(
+        jobs, again, root=root, fresh=resume is None, scheduler=scheduler, tell=console.message
+    ) as session:
         run, journal = session.open(root)
         if resume is None:
             asked = {"schema_version": 1, "options": options.to_dict(), "request": described}
             run.write_text("run.json", json_text(asked))
-        console.message(f"run directory: {root}")
+        console.message(one_line(f"run directory: {root}"))
         with disk_errors(root, only_full=True):
             report = run_bisection(request, run, journal, session.executor, Progress(lines.stage, lines.trial))
-    document = report.to_dict(__version__)
-    run.write_text("result.json", json_text(document))
-    text = render_text(report)
-    run.write_text("report.txt", text)
-    if as_json:
-        console.document(document)
-    else:
-        from mccprobe.console import visible
+        document = report.to_dict(__version__)
+        run.write_text("result.json", json_text(document))
+        text = render_text(report)
+        run.write_text("report.txt", text)
 
-        console.result(visible(text))
+    def page() -> Page:
+        from mccprobe.pages.bisect_page import bisect_page
+
+        return bisect_page(document)
+
+    def show() -> None:
+        if as_json:
+            console.document(document)
+        else:
+            from mccprobe.console import visible
+
+            console.report(visible(text))
+
+    deliver(console, places, page, show, as_json=as_json)
     return int(report.exit_code)

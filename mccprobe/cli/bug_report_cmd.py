@@ -11,6 +11,7 @@ import click
 from mccprobe import __version__
 from mccprobe.cli.common import cache_directory
 from mccprobe.console import Console
+from mccprobe.report.lines import joined
 
 if TYPE_CHECKING:
     from mccprobe.report.scrub import Removed
@@ -72,5 +73,5 @@ def bug_report(
         f"  archive   {written.archive}",
         f"  repro.sh  {verified.get(written.repro_exit, 'cannot tell')}: {written.repro_text}",
     ]
-    console.result("\n".join(lines))
+    console.result(joined(lines))
     return 0

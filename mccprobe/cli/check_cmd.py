@@ -16,6 +16,7 @@ from mccprobe.cli.kernel_options import (
     choose_kernel,
     gate_arguments,
     kernel_options,
+    planned_runs,
     record,
     require_built,
 )
@@ -66,7 +67,8 @@ def check(
     with build_folder(out, "check") as folder:
         report = check_kernel(
             choice.kernel, choice.toolchain, flags=choice.flags, defines=choice.defines, folder=folder,
-            stop_at_bad=stop_at_bad, tell=case_teller(console, simulated=choice.toolchain.simulated),
+            stop_at_bad=stop_at_bad,
+            tell=case_teller(console, simulated=choice.toolchain.simulated, runs=planned_runs(choice, values)),
             **gate_arguments(values),
         )  # fmt: skip
         require_built(report)
@@ -81,7 +83,7 @@ def check(
              **report.to_dict(), "score": score.to_dict()}
         )  # fmt: skip
     else:
-        console.result(visible(render_gate(report, score)))
+        console.report(visible(render_gate(report, score)))
     return 0 if report.passed else 1
 
 

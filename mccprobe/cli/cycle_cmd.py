@@ -64,7 +64,7 @@ def cycle(console: Console, /, kernel: str, as_json: bool, out: Path, **values: 
     settings = settings_of({**values, "data": "random", "confidence": 0.95})
     report = run_cycle(
         contender, choice.toolchain, settings, MccPaths(values["mcc"], values["musa_path"]), cache_directory(), root,
-        hooks_of(console, choice),
+        hooks_of(console, choice, values),
     )  # fmt: skip
     if report.gate is not None:
         require_built(report.gate)
@@ -83,5 +83,5 @@ def cycle(console: Console, /, kernel: str, as_json: bool, out: Path, **values: 
     if as_json:
         console.document(document)
     else:
-        console.result(visible(text))
+        console.report(visible(text))
     return 0 if report.passed else 1

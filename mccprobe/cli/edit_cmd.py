@@ -17,6 +17,7 @@ from mccprobe.cli.kernel_options import (
     choose_kernel,
     gate_arguments,
     kernel_options,
+    planned_runs,
     record,
     require_built,
 )
@@ -67,9 +68,7 @@ def test(console: Console, /, kernel: str, as_json: bool, **values: Any) -> int:
     """Run the gate on what is there now."""
     from mccprobe.cycle import edit as library
 
-    choice = choose_kernel(console, kernel, values)
-    outcome = library.test(choice.kernel, _gate(console, choice, values), _asked(choice, values))
-    return _show(console, outcome, choice, values, as_json=as_json)
+    return _gated(console, kernel, values, library.test, as_json=as_json)
 
 
 @edit.command("keep", context_settings=CONTEXT)
@@ -81,9 +80,7 @@ def keep(console: Console, /, kernel: str, as_json: bool, **values: Any) -> int:
     """Make what is there the last good version and close the edit, if the gate passes it."""
     from mccprobe.cycle import edit as library
 
-    choice = choose_kernel(console, kernel, values)
-    outcome = library.keep(choice.kernel, _gate(console, choice, values), _asked(choice, values))
-    return _show(console, outcome, choice, values, as_json=as_json)
+    return _gated(console, kernel, values, library.keep, as_json=as_json)
 
 
 @edit.command("revert", context_settings=CONTEXT)
@@ -105,10 +102,18 @@ def _gate(console: Console, choice: KernelChoice, values: dict[str, Any]) -> Cal
         with build_folder(None, "edit") as folder:
             return check_kernel(
                 kernel, choice.toolchain, flags=choice.flags, defines=choice.defines, folder=folder,
-                tell=case_teller(console, simulated=choice.toolchain.simulated), **gate_arguments(values),
+                tell=case_teller(console, simulated=choice.toolchain.simulated, runs=planned_runs(choice, values)),
+                **gate_arguments(values),
             )  # fmt: skip
 
     return gate
+
+
+def _gated(console: Console, kernel: str, values: dict[str, Any], step: Callable[..., Any], *, as_json: bool) -> int:
+    """`step` of the library, which asks the gate about what is there now."""
+    choice = choose_kernel(console, kernel, values)
+    outcome = step(choice.kernel, _gate(console, choice, values), _asked(choice, values))
+    return _show(console, outcome, choice, values, as_json=as_json)
 
 
 def _folder(text: str) -> Path:

@@ -10,6 +10,8 @@ import click
 
 from mccprobe import __version__
 from mccprobe.cli.common import cache_directory
+from mccprobe.cli.html_option import deliver, finished_run, html_options, page_places
+from mccprobe.cli.pace import Pace
 from mccprobe.cli.run_session import choose_root, run_document, run_session
 from mccprobe.console import Console, json_text, visible
 from mccprobe.errors import JournalUnreadable, UsageError
@@ -17,6 +19,7 @@ from mccprobe.errors import JournalUnreadable, UsageError
 if TYPE_CHECKING:
     from mccprobe.flag_search.options import Planned, SearchOptions
     from mccprobe.flag_search.report import SearchReport
+    from mccprobe.pages.blocks import Page
 
 DEFAULT_BOOK = "mccprobe-out/journal.jsonl"
 HELP = """Search for flags that make a kernel or a program better and keep it right.
@@ -60,17 +63,20 @@ Examples:
 @click.option("--timeout", type=click.FloatRange(0.1), default=300.0, show_default=True, metavar="S", help="of one run")
 @click.option("--compile-timeout", type=click.FloatRange(1), default=300.0, show_default=True, metavar="S")
 @click.option("--jobs", type=click.IntRange(1), help="trials at once (default: CPUs; timed ones always alone)")
+@click.option("--scheduler", default="", metavar="tcp://HOST:PORT", help="compile and judge on this Dask cluster")
 @click.option("--plot", type=click.Path(path_type=Path), metavar="FILE", help="a picture as well (.svg, .png)")
 @click.option("--why", default="", metavar="TEXT", help="for the journal: why this is tried")
 @click.option("--journal", "book", default=DEFAULT_BOOK, show_default=True, metavar="FILE",
               help='where it is recorded; "" for nowhere')  # fmt: skip
 @click.option("--resume", type=click.Path(path_type=Path), metavar="RUN", help="go on with this run")
 @click.option("--json", "as_json", is_flag=True, help="one JSON document (reports/flags-search.schema.json)")
+@html_options
 @click.option("-o", "--out", type=click.Path(path_type=Path), metavar="DIR", help="run directory")
 @click.pass_context
 def search(
-    ctx: click.Context, /, budget: str | None, max_trials: int, jobs: int | None, plot: Path | None, book: str,
-    resume: Path | None, as_json: bool, out: Path | None, **values: Any,
+    ctx: click.Context, /, budget: str | None, max_trials: int, jobs: int | None, scheduler: str, plot: Path | None,
+    book: str, resume: Path | None, as_json: bool, html: Path | None, figures: Path | None, out: Path | None,
+    **values: Any,
 ) -> int:  # fmt: skip
     from mccprobe.flag_search.options import plan_search
     from mccprobe.flag_search.plot import FORMATS
@@ -81,22 +87,42 @@ def search(
         raise UsageError(f"--plot {plot}: no picture format that is known", hint=" or ".join(FORMATS))
     budget_s = None if budget is None else parse_budget(budget)
     options = _options(ctx, values, resume)
+    places = page_places(html, figures, also_stdout="--json" if as_json else "")
+    if resume is not None and places is not None and plot is None:
+        from mccprobe.pages.search_page import exit_code, search_page
+
+        code = finished_run(console, resume, places, search_page, exit_code, as_json=as_json)
+        if code is not None:
+            return code
     planned = plan_search(options, cache_directory(), max_trials=max_trials, budget_s=budget_s)
     for sentence in planned.told:
         console.always(sentence)
     if planned.request.subject.toolchain.simulated:
         console.always("sim: everything below is SIMULATED: an x86-64 emulation, with faults that mccprobe planted")
+    meter = planned.request.meter
+    if scheduler and meter.here:
+        console.always(f"{meter.objective}: measured on this machine, not on a worker: {meter.here}")
     described = planned.described()
     if resume is not None:
         _check_unchanged(resume, described)
     root = choose_root(resume, out, Path(options.file).stem or "search")
-    report = _search(console, planned, options, described, root, resume=resume, jobs=jobs, book=book, plot=plot)
-    if as_json:
-        console.document(_document(report))
-    else:
-        from mccprobe.flag_search.render_text import render_search
+    report = _search(console, planned, options, described, root, resume=resume, jobs=jobs, scheduler=scheduler,
+                     book=book, plot=plot)  # fmt: skip
 
-        console.result(visible(render_search(report)))
+    def page() -> Page:
+        from mccprobe.pages.search_page import search_page
+
+        return search_page(_document(report))
+
+    def show() -> None:
+        if as_json:
+            console.document(_document(report))
+        else:
+            from mccprobe.flag_search.render_text import render_search
+
+            console.result(visible(render_search(report)))
+
+    deliver(console, places, page, show, as_json=as_json)
     return int(report.exit_code)
 
 
@@ -141,7 +167,7 @@ def _check_unchanged(root: Path, described: dict[str, Any]) -> None:
 
 def _search(
     console: Console, planned: Planned, options: SearchOptions, described: dict[str, Any], root: Path, *,
-    resume: Path | None, jobs: int | None, book: str, plot: Path | None,
+    resume: Path | None, jobs: int | None, scheduler: str, book: str, plot: Path | None,
 ) -> SearchReport:  # fmt: skip
     from mccprobe.compilation.store import disk_errors
     from mccprobe.flag_search.record import Recorder
@@ -152,11 +178,23 @@ def _search(
     request = planned.request
     mark = f"  [{request.subject.heading}]" if request.subject.heading else ""
 
-    def tell(trial: Any) -> None:
-        flags = " ".join(request.space.texts(trial.point)) or "as it is"
-        console.progress(f"trial {trial.ordinal}: {trial.state} {flags}: {_figure(trial, request.meter.unit)}{mark}")
+    pace = Pace()
 
-    with run_session(jobs, f"mccprobe flags search --resume {shlex.quote(str(root))}") as session:
+    def tell(trial: Any) -> None:
+        pace.step()
+        flags = " ".join(request.space.texts(trial.point)) or "as it is"
+        figure = _figure(trial, request.meter.unit)
+        most = request.limits.max_trials - trial.ordinal
+        left = pace.left(most if most > 0 else None, about="at most ")
+        console.progress(
+            f"trial {trial.ordinal}: {trial.state} {flags}: {figure}{mark}",
+            live=f"trial {trial.ordinal}, {left}, last: {trial.state} {figure}{pace.took()}: {flags}{mark}",
+        )
+
+    again = f"mccprobe flags search --resume {shlex.quote(str(root))}"
+    with run_session(
+        jobs, again, root=root, fresh=resume is None, scheduler=scheduler, tell=console.message
+    ) as session:
         run, journal = session.open(root)
         if resume is None:
             asked = {"schema_version": 1, "search": options.to_dict(), "described": described}

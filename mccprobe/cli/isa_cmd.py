@@ -9,6 +9,7 @@ import click
 
 from mccprobe import __version__
 from mccprobe.console import Console
+from mccprobe.report.lines import joined, one_line
 
 CONTEXT = {"help_option_names": ["-h", "--help"]}
 
@@ -86,7 +87,7 @@ def learn(
             f"{table.probes['killers']}{'' if table.probes['complete'] else '; stopped by --probe-seconds'}"
         )
     lines += [f"  conflict: {word:0{2 * size}x} is {' and '.join(names)}" for size, word, names in table.conflicts[:20]]
-    console.result("\n".join(lines))
+    console.result(joined(lines))
     return 0
 
 
@@ -140,17 +141,17 @@ def show(console: Console, table: str, mnemonic: str | None, as_json: bool) -> i
         lines += [f"source         {s.name}  {s.format}  {s.instructions} instructions" for s in content.sources[:20]]
         lines += [f"source         {len(content.sources) - 20} more"] * (len(content.sources) > 20)
         lines.append("mnemonics      " + " ".join(sorted({row.mnemonic for row in content.rows})))
-        console.result("\n".join(lines))
+        console.result(joined(lines))
         return 0
     if not rows:
-        console.result(f"{mnemonic}: not in this table; no name is guessed")
+        console.result(one_line(f"{mnemonic}: not in this table; no name is guessed"))
         return 1
     lines = [f"{mnemonic}  pipe {content.pipes.get(mnemonic, 'not known')}"]
     for row in rows:
         form = "any form" if row.form is None else ", ".join(row.form) or "no operands"
         seen = f"{row.samples} words" + (f", {row.probed} of them probed" if row.probed else "")
         lines.append(f"  {_pattern(row.size, row.relaxed, row.value)}  {row.confidence.name.lower():<8} {seen}  {form}")
-    console.result("\n".join(lines))
+    console.result(joined(lines))
     return 0
 
 
@@ -215,5 +216,5 @@ def decode(console: Console, table: str, file: str, target: str, counts: bool, a
             "functions": documents, "warnings": warnings,
         }, depth=4)  # fmt: skip
     else:
-        console.result("\n".join(lines))
+        console.result(joined(lines))
     return 0

@@ -249,9 +249,10 @@ def note(
 @click.option("--csv", "csv_file", metavar="FILE", help="comma-separated values; - for standard output")
 @click.option("--parquet", "parquet_file", metavar="FILE", help="needs pandas and pyarrow (mccprobe[parquet])")
 @_book_option
+@click.option("--json", "as_json", is_flag=True, help="say what was written as one JSON document")
 @click.pass_obj
 def export(
-    console: Console, /, csv_file: str | None, parquet_file: str | None, book: str, **choice: Any
+    console: Console, /, csv_file: str | None, parquet_file: str | None, book: str, as_json: bool, **choice: Any
 ) -> int:  # fmt: skip
     """Write entries as a table.
 
@@ -262,10 +263,13 @@ def export(
       mccprobe journal export --csv journal.csv --kind bench
     """
     from mccprobe.errors import InputError, UsageError
+    from mccprobe.history.book import Contents
     from mccprobe.history.frames import csv_text, write_parquet
 
     if bool(csv_file) == bool(parquet_file):
         raise UsageError("one of --csv FILE and --parquet FILE")
+    if as_json and csv_file == "-":
+        raise UsageError("--json and --csv - both want standard output", hint="name a file for the table")
     target = csv_file or parquet_file or ""
     entries = _selected(_read(console, book), choice)
     try:
@@ -277,5 +281,8 @@ def export(
             write_parquet(entries, Path(target))
     except OSError as error:
         raise InputError(f"{target}: cannot be written: {error.strerror or error}") from error
+    if as_json:
+        written = {"file": target, "format": "csv" if csv_file else "parquet", "rows": len(entries)}
+        _print(console, _document("exported", Contents((), ()), **written))
     console.message(f"{len(entries)} entries")
     return 0

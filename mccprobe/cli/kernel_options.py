@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -13,11 +13,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from mccprobe.cli.common import cache_directory
+from mccprobe.cli.pace import Pace
 from mccprobe.console import Console
 from mccprobe.errors import SourceDoesNotCompile
 
 if TYPE_CHECKING:
     from mccprobe.gate.check import CheckedCase, GateReport
+    from mccprobe.kernel.records import Case
     from mccprobe.kernel.spec import KernelSpec
     from mccprobe.toolchain.base import Toolchain
 
@@ -106,15 +108,42 @@ def build_folder(out: Path | None, name: str) -> Iterator[Path]:
             shutil.rmtree(folder, ignore_errors=True)
 
 
-def case_teller(console: Console, *, simulated: bool) -> Callable[[CheckedCase], None]:
-    """Says each case as it is done."""
+def case_teller(
+    console: Console, *, simulated: bool, runs: Sequence[Case] | None = None
+) -> Callable[[CheckedCase], None]:  # fmt: skip
+    """Says each case as it is done. runs: those that are to come, if none is refused; None where that is not known."""
     mark = "  [sim]" if simulated else ""
+    pace = Pace(started=False)  # the build comes first
+    waiting = list(runs or ())
 
     def tell(case: CheckedCase) -> None:
+        now = case.planned.case
+        pace.step(_work(now))
         verdict = "refused" if case.refused_as_described else str(case.result.verdict)
-        console.progress(f"{verdict} {case.planned.case.name} seed {case.result.seed}: {case.result.reason}{mark}")
+        plain = f"{verdict} {now.name} seed {case.result.seed}: {case.result.reason}{mark}"
+        if runs is None:
+            console.progress(plain)
+            return
+        if case.result.refused:  # then its other seeds are left out
+            waiting[:] = [one for one in waiting if one != now]
+        elif now in waiting:
+            waiting.remove(now)
+        left = pace.left(len(waiting), about="at most ", works=[_work(one) for one in waiting])
+        console.progress(plain, live=f"{left}, last: {verdict} {now.name}{pace.took()}{mark}")
 
     return tell
+
+
+def _work(case: Case) -> float:
+    return float(case.m) * case.n * case.k
+
+
+def planned_runs(choice: KernelChoice, values: Mapping[str, Any]) -> list[Case]:
+    """The runs that the gate makes of the chosen cases and seeds, in its order, if it refuses none."""
+    from mccprobe.gate.cases import plan_cases
+
+    planned, _ = plan_cases(choice.kernel, choice.toolchain.name, values["cases"])
+    return [entry.case for entry in planned for _ in (values["seeds"][:1] if entry.once else values["seeds"])]
 
 
 def require_built(report: GateReport) -> None:

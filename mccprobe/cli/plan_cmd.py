@@ -6,6 +6,7 @@ import re
 
 import click
 
+from mccprobe.cli.common import FiniteRange
 from mccprobe.console import Console
 from mccprobe.errors import UsageError
 
@@ -41,7 +42,7 @@ Examples:
               help="another stride in floats; several may be given")  # fmt: skip
 @click.option("--instructions", type=click.IntRange(1), metavar="N", help="of the main loop, for the article's model")
 @click.option("--barriers", type=click.IntRange(0), default=2, show_default=True, metavar="N", help="of the main loop")
-@click.option("--clock-ghz", type=click.FloatRange(0.1, 10), default=1.5, show_default=True, metavar="F",
+@click.option("--clock-ghz", type=FiniteRange(0.1, 10), default=1.5, show_default=True, metavar="F",
               help="for the bounds")  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="one JSON document (reports/plan.schema.json)")
 @click.pass_obj

@@ -10,6 +10,7 @@ import click
 
 from mccprobe import __version__
 from mccprobe.cli.common import cache_directory
+from mccprobe.cli.pace import Pace
 from mccprobe.console import Console, visible
 
 if TYPE_CHECKING:
@@ -43,6 +44,12 @@ def recheck(
     from mccprobe.why.recheck import recheck as try_again
 
     rows: list[Recheck] = []
+    pace = Pace()
+    of = len(reports) * len(compilers)
+
+    def tell(text: str) -> None:
+        console.progress(text, live=f"{len(rows) + 1} of {of}, {pace.left(of - len(rows), about='')}: {text}")
+
     with tempfile.TemporaryDirectory(prefix="mccprobe-recheck-") as folder:
         scratch = Path(folder)
         opened = [read_report(path, scratch) for path in reports]  # all, before the first compile
@@ -53,9 +60,10 @@ def recheck(
                     rows.append(
                         try_again(
                             report, compiler, cache=cache_directory(), scratch=scratch, executor=executor,
-                            tell=console.message,
+                            tell=tell,
                         )
                     )  # fmt: skip
+                    pace.step()
         finally:
             process.stop_all()
             executor.shutdown(cancel=True)
@@ -64,7 +72,7 @@ def recheck(
         document = {"schema_version": SCHEMA_VERSION, "tool_version": __version__, "status": "done"}
         console.document({**document, "results": [row.to_dict() for row in rows]})
     else:
-        console.result(visible(_table(rows)))
+        console.report(visible(_table(rows)))
     return 1 if any(row.answer is Answer.CANNOT_TELL for row in rows) else 0
 
 

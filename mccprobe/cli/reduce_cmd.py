@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import shlex
 import signal
@@ -13,6 +14,7 @@ import click
 
 from mccprobe import __version__
 from mccprobe.cli.common import cache_directory
+from mccprobe.cli.pace import duration
 from mccprobe.console import Console, visible
 from mccprobe.errors import CannotReduce, ExitCode, Interrupted
 
@@ -74,10 +76,15 @@ def _reduce(
     request = make_plan(finished.rebuilt_options(), cache_directory()).request
     if request.toolchain.simulated:
         console.always("sim: everything below is SIMULATED; the fault is planted by mccprobe, not found in mcc")
+
+    def tell(text: str) -> None:
+        left = deadline.left_s
+        console.progress(text, live=text if left == math.inf else f"{text}, at most {duration(left)} left")
+
     try:
         made = reduce_source(
             request, culprit, folder=finished.root / REDUCED, jobs=jobs or len(os.sched_getaffinity(0)),
-            tell=console.progress, deadline=deadline,
+            tell=tell, deadline=deadline,
         )  # fmt: skip
     except (KeyboardInterrupt, Interrupted) as error:
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):

@@ -6,25 +6,32 @@ import shlex
 import shutil
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from mccprobe.cli.collector import no_collection
 from mccprobe.cli.common import cache_directory
+from mccprobe.cli.html_option import deliver, html_options, page_places
+from mccprobe.cli.pace import Pace
 from mccprobe.console import Console
 from mccprobe.errors import UsageError
+
+if TYPE_CHECKING:
+    from mccprobe.pages.blocks import Page
+    from mccprobe.report.resources_record import ResourceReport
 
 DEPTH_OF_KERNELS = 2  # of the document
 
 HELP = """Registers, shared memory, spills, instructions and occupancy of each kernel.
 
 FILE is anything that mcc or clang made (object, bundle, assembly text, listing, host program), a .mu
-source or a kernel folder. Without mcc a shipped kernel is compiled for another GPU (amdgcn), and every
-line says so.
+source, a kernel folder or the name of a shipped kernel. Without mcc a shipped kernel is compiled for another
+GPU (amdgcn), and every line says so.
 
 \b
 Examples:
-  mccprobe report kernels/gemm --toolchain amdgcn --compare gemm
+  mccprobe report gemm --toolchain amdgcn --compare gemm
   mccprobe report kernel.o --block-size 512
 """
 
@@ -45,13 +52,16 @@ Examples:
 @click.option("--json", "as_json", is_flag=True, help="one JSON document (reports/report.schema.json)")
 @click.option("--csv", "as_csv", is_flag=True, help="a line of values for each kernel")
 @click.option("--markdown", "as_markdown", is_flag=True, help="tables to paste")
+@html_options
 @click.pass_obj
 @no_collection()
 def report(
     console: Console, /, files: tuple[Path, ...], block_size: int | None, spill_threshold_bytes: int,
     no_instructions: bool, compare: str | None, toolchain: str, arch: str, compile_args: str | None,
-    mcc: str | None, musa_path: str | None, as_json: bool, as_csv: bool, as_markdown: bool,
+    mcc: str | None, musa_path: str | None, as_json: bool, as_csv: bool, as_markdown: bool, html: Path | None,
+    figures: Path | None,
 ) -> int:  # fmt: skip
+    from mccprobe.kernel.shipped import file_or_shipped
     from mccprobe.kernel.spec import shipped_kernel
     from mccprobe.model.resources import Options
     from mccprobe.report import render_resources as render
@@ -62,30 +72,56 @@ def report(
 
     if as_json + as_csv + as_markdown > 1:
         raise UsageError("--json, --csv and --markdown do not go together", hint="choose one")
+    other = "--json" if as_json else "--csv" if as_csv else "--markdown" if as_markdown else ""
+    places = page_places(html, figures, also_stdout=other)
     source = SourceOptions(toolchain, MccPaths(mcc, musa_path), arch, _arguments(compile_args), cache_directory())
     request = ReportRequest(
-        files,
+        tuple(map(file_or_shipped, files)),
         Options(block_size, spill_threshold_bytes),
         source,
         shipped_kernel(compare) if compare is not None else None,
         count_instructions=not no_instructions,
+        functions=_drawn() if places is not None and not no_instructions else 0,
     )
-    found = report_on(request)
+    pace = Pace()
+
+    def tell(done: int, of: int, what: str) -> None:
+        if done:
+            pace.step()
+        if of > 1:
+            console.progress("", live=f"file {done + 1} of {of}, {pace.left(of - done, about='')}: {what}")
+
+    found = report_on(request, tell)
     for told in found.told:
         console.message(told)
-    if as_json:
-        print_json(console, found.document(), DEPTH_OF_KERNELS)
-        return 0
-    if as_csv or as_markdown:
-        for warning in found.warnings:
-            console.message(f"warning: {warning}")
-        console.result(render.render_csv(found) if as_csv else render.render_markdown(found))
-        return 0
-    if console.colored(sys.stdout):
-        console.result(render.render_terminal(found, shutil.get_terminal_size().columns))
-    else:
-        console.result(render.render_text(found))
+
+    def show() -> None:
+        if as_json:
+            print_json(console, found.document(), DEPTH_OF_KERNELS)
+        elif as_csv or as_markdown:
+            for warning in found.warnings:
+                console.message(f"warning: {warning}")
+            console.result(render.render_csv(found) if as_csv else render.render_markdown(found))
+        elif console.colored(sys.stdout):
+            console.result(render.render_terminal(found, shutil.get_terminal_size().columns))
+        else:
+            console.result(render.render_text(found))
+
+    deliver(console, places, lambda: _page(found), show, as_json=as_json)
     return 0
+
+
+def _drawn() -> int:
+    from mccprobe.pages.report_page import KERNELS_DRAWN
+
+    return KERNELS_DRAWN
+
+
+def _page(found: ResourceReport) -> Page:
+    from mccprobe import __version__
+    from mccprobe.pages.report_page import report_page
+
+    return report_page(found, __version__)
 
 
 def _arguments(text: str | None) -> tuple[str, ...]:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import json
+import os
 import shlex
 import signal
 import time
@@ -11,7 +13,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mccprobe.errors import Interrupted, JournalUnreadable, UsageError
+from mccprobe.errors import Interrupted, JournalUnreadable, MccprobeError, NoRoom, RunDirectoryUnusable, UsageError
 
 if TYPE_CHECKING:
     from mccprobe.bisect_run.plan import Plan
@@ -23,23 +25,70 @@ DEFAULT_OUT = "mccprobe-out"
 
 @contextlib.contextmanager
 def run_session(
-    jobs: int | None, again: str, *, scheduler: str = "", tell: Callable[[str], None] = lambda text: None
-) -> Iterator[Session]:
-    """A Session that is closed in any case. again: the command that goes on after an interrupt.
+    jobs: int | None, again: str, *, root: Path, fresh: bool, scheduler: str = "",
+    tell: Callable[[str], None] = lambda text: None,
+) -> Iterator[Session]:  # fmt: skip
+    """A Session that is closed in any case, with the run's folder for us alone.
 
+    again: the command that goes on after an interrupt. root: the run's folder, made here. fresh: no run may lie in it.
     scheduler: address of a Dask cluster, "" for this machine. tell: what is to be known of its workers.
     """
     from mccprobe.compilation.session import Session
 
-    session = Session(jobs, scheduler, tell)
+    own = not root.exists() or (fresh and root.parent == Path(DEFAULT_OUT))  # else it is a folder of the user's
+    with _claimed(root, fresh=fresh):
+        try:
+            session = Session(jobs, scheduler, tell)
+        except MccprobeError:
+            if own:
+                _remove_empty(root)
+            raise
+        try:
+            yield session
+        except (KeyboardInterrupt, Interrupted) as error:
+            for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+                signal.signal(number, signal.SIG_IGN)  # a second one must not cut the clean-up short
+            begun = (root / "run.json").is_file()
+            hint = f"go on with: {again}" if begun else "nothing was begun yet: start it again"
+            raise Interrupted("interrupted", hint=hint) from error
+        except NoRoom as error:
+            if (root / "run.json").is_file():
+                error.hint = f"free space and go on with: {again}"
+            raise
+        finally:
+            session.close()
+
+
+def _remove_empty(root: Path) -> None:
+    """A run that cannot begin leaves no folder: neither its own nor the one above that was made for it."""
+    with contextlib.suppress(OSError):  # it is not empty
+        root.rmdir()
+        if root.parent == Path(DEFAULT_OUT):
+            root.parent.rmdir()
+
+
+@contextlib.contextmanager
+def _claimed(root: Path, *, fresh: bool) -> Iterator[None]:
+    """The folder, made if need be, locked against another mccprobe. Raises RunDirectoryUnusable, UsageError."""
+    from mccprobe.compilation.store import disk_errors
+
+    with disk_errors(root):
+        root.mkdir(parents=True, exist_ok=True)
+        folder = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        yield session
-    except (KeyboardInterrupt, Interrupted) as error:
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            signal.signal(number, signal.SIG_IGN)  # a second one must not cut the clean-up short
-        raise Interrupted("interrupted", hint=f"go on with: {again}") from error
+        try:
+            fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise RunDirectoryUnusable(
+                f"{root} is in use by another mccprobe", hint="wait for it, or choose another -o DIR"
+            ) from error
+        except OSError:
+            pass  # a file system without locks
+        if fresh and (root / "run.json").exists():  # another one was there between our look and our lock
+            raise _holds_a_run(root)
+        yield
     finally:
-        session.close()
+        os.close(folder)  # and the lock with it
 
 
 def tell_plan(console: Console, plan: Plan) -> None:
@@ -71,8 +120,8 @@ def run_document(root: Path) -> Any:
         raise JournalUnreadable(
             f"{path}: {error.strerror or error}", hint="--resume takes the run directory that the first run named"
         ) from error
-    except ValueError as error:
-        raise JournalUnreadable(f"{path}: not JSON: {error}") from error
+    except (ValueError, RecursionError) as error:
+        raise JournalUnreadable(f"{path}: not JSON: {str(error)[:200]}") from error
 
 
 def _check_free(out: Path) -> None:
@@ -80,13 +129,29 @@ def _check_free(out: Path) -> None:
     from mccprobe.compilation.store import disk_errors
 
     with disk_errors(out):
-        if (out / "journal.jsonl").exists() or (out / "run.json").exists():
-            raise UsageError(
-                f"{out} holds a run already",
-                hint=f"go on with it: --resume {shlex.quote(str(out))}, or choose another -o",
-            )
-        if out.is_dir() and any(out.iterdir()):
+        if (out / "run.json").exists():
+            raise _holds_a_run(out)
+        if out.is_dir() and not _nothing_begun(out):
             raise UsageError(f"{out} is not empty", hint="-o takes a folder that is new or empty")
+
+
+def _holds_a_run(out: Path) -> UsageError:
+    return UsageError(
+        f"{out} holds a run already", hint=f"go on with it: --resume {shlex.quote(str(out))}, or choose another -o"
+    )
+
+
+def _nothing_begun(out: Path) -> bool:
+    """Empty, or what a run leaves that was killed before it wrote run.json: empty folders, a journal without trials."""
+    from mccprobe.compilation.store import RUN_FOLDERS, is_draft
+
+    for path in out.iterdir():
+        if path.name == "journal.jsonl" and path.is_file():
+            if path.stat().st_size and path.read_bytes().count(b"\n") > 1:
+                return False
+        elif not (path.name in RUN_FOLDERS and path.is_dir() and not any(path.iterdir())) and not is_draft(path):
+            return False
+    return True
 
 
 def check_unchanged(root: Path, described: dict[str, Any], *, journal: str | None = "journal.jsonl") -> None:
@@ -99,7 +164,8 @@ def check_unchanged(root: Path, described: dict[str, Any], *, journal: str | Non
 
     if journal is not None and not (root / journal).is_file():
         raise JournalUnreadable(f"{root} holds no {journal}", hint="nothing is left to go on with; start a new run")
-    old = run_document(root).get("request")
+    document = run_document(root)
+    old = document.get("request") if isinstance(document, dict) else None
     if not isinstance(old, dict):
         raise JournalUnreadable(f"{root / 'run.json'}: holds no request of a bisection", hint="start a new run")
     changed = changed_keys(old, described)

@@ -9,6 +9,7 @@ import click
 from mccprobe import __version__
 from mccprobe.cli.common import cache_directory
 from mccprobe.console import Console
+from mccprobe.report.lines import joined
 
 
 @click.command("toolchains", context_settings={"help_option_names": ["-h", "--help"]})
@@ -38,7 +39,7 @@ def toolchains(console: Console, mcc: str | None, musa_path: str | None, as_json
         if entry.found:
             lines.append("       " + ", ".join(f"{name}: {_word(value)}" for name, value in entry.capabilities.items()))
         lines += [f"       {note}" for note in entry.notes]
-    console.result("\n".join(lines))
+    console.report(joined(lines))
     return 0
 
 

@@ -6,7 +6,7 @@ import dataclasses
 import shlex
 import tempfile
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -14,10 +14,16 @@ from mccprobe import __version__
 from mccprobe.bisect_run.options import BisectOptions, read_recipe
 from mccprobe.cli.bisect_options import bisect_options, given_options
 from mccprobe.cli.common import cache_directory
+from mccprobe.cli.html_option import deliver, finished_run, html_options, page_places
 from mccprobe.cli.run_session import check_unchanged, choose_root, run_document, run_session, tell_plan
 from mccprobe.console import Console, json_text, visible
 from mccprobe.errors import UsageError
+from mccprobe.report.lines import one_line
 from mccprobe.why.options import STEPS, WhyOptions, parse_budget, read_why_options
+
+if TYPE_CHECKING:
+    from mccprobe.pages.blocks import Page
+    from mccprobe.pages.write import Places
 
 HELP = """From a wrong result to what a compiler team can act on, in one run.
 
@@ -44,11 +50,12 @@ Examples:
 @click.option("--recipe", type=click.Path(path_type=Path), help="take bisect's options from a recipe (bisect/*.toml)")
 @click.option("--resume", type=click.Path(path_type=Path), metavar="RUN", help="go on with this run")
 @click.option("--json", "as_json", is_flag=True, help="one JSON document (reports/why.schema.json)")
+@html_options
 @click.option("-o", "--out", type=click.Path(path_type=Path), metavar="DIR", help="run directory")
 @click.pass_context
 def why(
-    ctx: click.Context, /, recipe: Path | None, resume: Path | None, as_json: bool, out: Path | None, jobs: int | None,
-    scheduler: str, no_fixed_addresses: bool, **values: Any,
+    ctx: click.Context, /, recipe: Path | None, resume: Path | None, as_json: bool, html: Path | None,
+    figures: Path | None, out: Path | None, jobs: int | None, scheduler: str, no_fixed_addresses: bool, **values: Any,
 ) -> int:  # fmt: skip
     console: Console = ctx.obj
     given = given_options(ctx, values, fixed_addresses=not no_fixed_addresses)
@@ -67,16 +74,25 @@ def why(
         options = dataclasses.replace(WhyOptions(dataclasses.replace(base, **given)), **own)
     # the time is this command's: what an earlier one had is used up
     options = dataclasses.replace(options, budget_s=budget_s)
-    return _run(console, options, resume=resume, out=out, jobs=jobs, scheduler=scheduler, as_json=as_json)
+    places = page_places(html, figures, also_stdout="--json" if as_json else "")
+    if resume is not None and places is not None:
+        from mccprobe.pages.why_page import exit_code, why_page
+
+        code = finished_run(console, resume, places, why_page, exit_code, as_json=as_json)
+        if code is not None:
+            return code
+    return _run(
+        console, options, resume=resume, out=out, jobs=jobs, scheduler=scheduler, as_json=as_json, places=places
+    )
 
 
 def _run(
     console: Console, options: WhyOptions, *, resume: Path | None, out: Path | None, jobs: int | None,
-    scheduler: str, as_json: bool,
+    scheduler: str, as_json: bool, places: Places | None,
 ) -> int:  # fmt: skip
     from mccprobe.bisect_run.run import Progress
     from mccprobe.cli.trial_lines import TrialLines
-    from mccprobe.compilation.store import disk_errors, write_text
+    from mccprobe.compilation.store import disk_errors, remove_drafts, write_text
     from mccprobe.report.render_why import render_why
     from mccprobe.why.run import plan_of, run_why, with_bug_report
 
@@ -94,13 +110,14 @@ def _run(
         lines.stage(lines.mark + text)
 
     again = f"mccprobe why --resume {shlex.quote(str(root))}"
-    with run_session(jobs, again, scheduler=scheduler, tell=console.message) as session:
-        with disk_errors(root):
-            root.mkdir(parents=True, exist_ok=True)
+    with run_session(
+        jobs, again, root=root, fresh=resume is None, scheduler=scheduler, tell=console.message
+    ) as session:
+        remove_drafts(root)
         if resume is None:
             asked = {"schema_version": 1, "options": options.to_dict(), "request": described}
             write_text(root / "run.json", json_text(asked))
-        console.message(f"run directory: {root}")
+        console.message(one_line(f"run directory: {root}"))
         with disk_errors(root, only_full=True):
             report = run_why(options, plan, root.absolute(), session, cache_directory(), Progress(tell, lines.trial))
         write_text(root / "result.json", json_text(report.to_dict(__version__)))
@@ -111,8 +128,17 @@ def _run(
         write_text(root / "result.json", json_text(document))
         text = render_why(report)
         write_text(root / "report.txt", text)
-    if as_json:
-        console.document(document)
-    else:
-        console.result(visible(text))
+
+    def page() -> Page:
+        from mccprobe.pages.why_page import why_page
+
+        return why_page(document)
+
+    def show() -> None:
+        if as_json:
+            console.document(document)
+        else:
+            console.report(visible(text))
+
+    deliver(console, places, page, show, as_json=as_json)
     return int(report.exit_code)

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import os
+import shlex
 from pathlib import Path
+from typing import Any
 
 import click
 
 from mccprobe import __version__
 from mccprobe.cli.common import cache_directory
 from mccprobe.console import Console
+from mccprobe.report.lines import joined, one_line
 
 CONTEXT = {"help_option_names": ["-h", "--help"]}
 PREFIX = click.option("--prefix", metavar="DIR", type=click.Path(path_type=Path), help="the wrapper is DIR/bin/mcc "
                       "(default: ~/.local)")  # fmt: skip
+JSON = click.option("--json", "as_json", is_flag=True, help="one JSON document (reports/wrapper.schema.json)")
 
 
 @click.group("wrapper", context_settings=CONTEXT)
@@ -37,8 +41,9 @@ def _prefix(given: Path | None) -> Path:
 @PREFIX
 @click.option("--set", "name", metavar="NAME|FILE", help="flag set of the catalogue, or a file with one "
               "(default: gemm-s4000)")  # fmt: skip
+@JSON
 @click.pass_obj
-def install(console: Console, mcc: str | None, prefix: Path | None, name: str | None) -> int:
+def install(console: Console, mcc: str | None, prefix: Path | None, name: str | None, as_json: bool) -> int:
     """Write DIR/bin/mcc, which adds the set and calls the compiler.
 
     A file there that mccprobe did not write stays as it is.
@@ -62,7 +67,15 @@ def install(console: Console, mcc: str | None, prefix: Path | None, name: str | 
         f"  set       {sets.chosen.name}: {sets.chosen.summary}",
         *(f"            {flag}" for flag in done.stamp.flags),
     ]
-    console.result("\n".join(lines))
+    if as_json:
+        _document(
+            console, "installed", path=str(done.path), compiler=str(compiler.path),
+            compiler_version=compiler.identity.version, simulated=bool(simulated), set=sets.chosen.name,
+            flags=list(done.stamp.flags), risks=list(sets.chosen.risks),
+            replaced=done.replaced.set if done.replaced else None, found_by_path=found_in_path() == done.path,
+        )  # fmt: skip
+    else:
+        console.result(joined(lines))
     for risk in sets.chosen.risks:
         console.always(f"risk: {risk}")
     for passed in compiler.passed_over:
@@ -72,14 +85,16 @@ def install(console: Console, mcc: str | None, prefix: Path | None, name: str | 
     if done.replaced is not None:
         console.message(f"replaced the wrapper with set {done.replaced.set} of {done.replaced.compiler}")
     if found_in_path() != done.path:
-        console.always(f"not yet what `mcc` finds: export PATH={done.path.parent}:$PATH (and hash -r)")
+        folder = shlex.quote(str(done.path.parent))
+        console.always(f"not yet what `mcc` finds: export PATH={folder}:$PATH (and hash -r)")
     return 0
 
 
 @wrapper.command("remove", context_settings=CONTEXT)
 @PREFIX
+@JSON
 @click.pass_obj
-def remove(console: Console, prefix: Path | None) -> int:
+def remove(console: Console, prefix: Path | None, as_json: bool) -> int:
     """Take the wrapper away, and the folders that its install made.
 
     \b
@@ -91,7 +106,10 @@ def remove(console: Console, prefix: Path | None) -> int:
 
     path = wrapper_path(_prefix(prefix))
     stamp = remove_wrapper(_prefix(prefix))
-    console.result(f"removed {path}; the compiler {stamp.compiler} was not touched")
+    if as_json:
+        _document(console, "removed", path=str(path), compiler=stamp.compiler, set=stamp.set, flags=list(stamp.flags))
+        return 0
+    console.result(one_line(f"removed {path}; the compiler {stamp.compiler} was not touched"))
     return 0
 
 
@@ -99,8 +117,9 @@ def remove(console: Console, prefix: Path | None) -> int:
 @PREFIX
 @click.option("--set", "name", metavar="NAME|FILE", help="what install would write for this set, nothing installed")
 @click.option("--mcc", metavar="PATH", help="the compiler, with --set")
+@JSON
 @click.pass_obj
-def show(console: Console, prefix: Path | None, name: str | None, mcc: str | None) -> int:
+def show(console: Console, prefix: Path | None, name: str | None, mcc: str | None, as_json: bool) -> int:
     """Print the wrapper file, installed or to be.
 
     \b
@@ -119,6 +138,9 @@ def show(console: Console, prefix: Path | None, name: str | None, mcc: str | Non
         if read_installed(path) is None:
             raise WrapperNotInstalled(str(path))
         text = path.read_bytes()
+    if as_json:
+        _document(console, "shown", installed=name is None, text=os.fsdecode(text))
+        return 0
     console.result(os.fsdecode(text))
     return 0
 
@@ -155,7 +177,7 @@ def status(console: Console, prefix: Path | None, source: Path | None, as_json: 
     lines += [f"          {one.option}: {_times(one.times)}" for one in found.added]
     lines.append(f"changes   {_word(found.changes_object)}{simulated}")
     lines += [f"problem   {text}" for text in found.problems] + [f"note      {text}" for text in found.notes]
-    console.result("\n".join(lines))
+    console.result(joined(lines))
     return 0 if found.works else 1
 
 
@@ -170,18 +192,21 @@ def _times(times: int | None) -> str:
 @wrapper.command("exec", context_settings={**CONTEXT, "ignore_unknown_options": True, "allow_interspersed_args": False})
 @click.option("--mcc", metavar="PATH", help="the compiler itself")
 @click.option("--set", "name", metavar="NAME|FILE", help="flag set (default: gemm-s4000)")
+@JSON
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
 @click.pass_obj
-def exec_(console: Console, mcc: str | None, name: str | None, command: tuple[str, ...]) -> int:
+def exec_(console: Console, mcc: str | None, name: str | None, as_json: bool, command: tuple[str, ...]) -> int:
     """Run a command behind the wrapper, install nothing.
 
-    The wrapper is first in its PATH. The exit code is the command's.
+    The wrapper is first in its PATH. The exit code is the command's. With --json its standard output goes to
+    standard error.
 
     \b
     Example:
       mccprobe wrapper exec --set gemm-s4000 -- make -j4
     """
     from mccprobe.errors import CompilerNotFound
+    from mccprobe.trace.streams import own_stderr
     from mccprobe.wrapper.flagset import DEFAULT_SET, wrapper_sets
     from mccprobe.wrapper.install import find_compiler
     from mccprobe.wrapper.run_in_front import run_in_front
@@ -190,7 +215,16 @@ def exec_(console: Console, mcc: str | None, name: str | None, command: tuple[st
     compiler = find_compiler(mcc)
     for risk in sets.chosen.risks:
         console.message(f"risk: {risk}")
-    result = run_in_front(command, compiler.path, sets, cache_directory())
+    stdout = own_stderr() if as_json else None
+    result = run_in_front(command, compiler.path, sets, cache_directory(), stdout=stdout)
     if result.returncode is None:
         raise CompilerNotFound(f"command {command[0]}", [], hint="what follows -- is a command and its arguments")
-    return result.returncode if result.returncode >= 0 else 128 - result.returncode
+    status = result.returncode if result.returncode >= 0 else 128 - result.returncode
+    if as_json:
+        _document(console, "ran", command=list(command), exit_code=status, compiler=str(compiler.path),
+                  set=sets.chosen.name, seconds=round(result.seconds, 3))  # fmt: skip
+    return status
+
+
+def _document(console: Console, status: str, **values: Any) -> None:
+    console.document({"schema_version": 1, "tool_version": __version__, "status": status, **values})

@@ -1,7 +1,7 @@
 """Compiles and program runs on a Dask cluster, behind the Executor of `executor.py`. Extra: `cluster`.
 
     thread of this process --CompileJob + the files that it reads--> a worker --object--> kept by its hash here
-                           --program + who judges it--> a worker with the resource GPU --answer--> here
+                           --programs + who judges them--> a worker with the resource GPU --answer--> here
 
 Order, urgency and journal stay on this machine: each local thread waits for one worker's answer. A worker
 answers only if its compiler is, byte for byte, the one that is here: another one would say something about
@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import hashlib
 import logging
+import re
 import tempfile
 import threading
 import time
@@ -25,12 +26,17 @@ from typing import Any
 from mccprobe import __version__
 from mccprobe.compilation.executor import LocalExecutor
 from mccprobe.compilation.job import CompileJob, CompileOutcome, compile_once
+from mccprobe.compilation.replay import is_compile, replay
 from mccprobe.compilation.store import disk_errors, keep_object
 from mccprobe.compilation.travel import Packer, StaysHere, Travelling, compile_there, refusal, run_there
 from mccprobe.errors import Interrupted, ToolchainError, UsageError
+from mccprobe.process import RunResult, RunSpec, run
 
 GPU = "GPU"  # the resource that a worker with a device announces: dask worker --resources "GPU=1"
 CONNECT_S = 10.0
+# what `distributed` can connect to; without a scheme it takes tcp
+_ADDRESS = re.compile(r"(?:(?:tcp|tls)://)?(?:[^\s/:\[\]]+|\[[0-9A-Fa-f:.]+\]):\d{1,5}")
+MAX_PORT = 65535
 POLL_S = 0.5  # how often a waiting thread looks up: are we to stop, is anybody left?
 GRACE_S = 30.0  # without any worker before the run ends: a nanny restarts one in a few seconds
 
@@ -71,12 +77,20 @@ class DaskExecutor(LocalExecutor):
     def __init__(
         self, scheduler: str, width: int | None = None, *, tell: Callable[[str], None] = lambda text: None
     ) -> None:
+        """Raises UsageError for what is no address or without the package, ToolchainError without a scheduler there."""
         try:
             import distributed
         except ImportError as error:
             raise UsageError(
                 "--scheduler needs the package distributed", hint="pip install 'mccprobe[cluster]'"
             ) from error
+        if _ADDRESS.fullmatch(scheduler) is None or int(scheduler.rpartition(":")[2]) > MAX_PORT:
+            raise UsageError(f"--scheduler {scheduler}: not the address of a Dask scheduler",
+                             hint="tcp://HOST:PORT, as `dask scheduler` prints it; its port is 8786")  # fmt: skip
+        security: Any = distributed.security.Security
+        if scheduler.startswith("tls:") and not security().get_connection_args("client").get("ssl_context"):
+            raise UsageError(f"--scheduler {scheduler}: Dask's own configuration names no certificates",
+                             hint="distributed.comm.tls in ~/.config/dask; or tcp://HOST:PORT")  # fmt: skip
         logging.getLogger("distributed").setLevel(logging.CRITICAL)  # what matters is told or raised here
         self._killed: type[Exception] = distributed.KilledWorker
         self.scheduler, self._tell = scheduler, tell
@@ -90,6 +104,8 @@ class DaskExecutor(LocalExecutor):
         self._sent: dict[str, Any] = {}
         self._packer = Packer()
         self._refused: dict[str, Refusal] = {}
+        self._devices = False  # a worker with a GPU was seen
+        self._place = ""  # the worker of all runs with `one_place`
         self._here: set[str] = set()  # told already: what stays on this machine, and why
         self._guard = threading.Lock()
         self._ended = threading.Event()
@@ -118,12 +134,20 @@ class DaskExecutor(LocalExecutor):
             (Path(folder) / "object").write_bytes(data)
             return replace(outcome, object=keep_object(Path(folder) / "object", job.objects))
 
-    def run_program(self, function: Callable[[Path, Path], Any], program: Path, scratch: Path) -> Any:
-        if not self._eligible(GPU):
+    def build_step(self, spec: RunSpec) -> RunResult:
+        return replay(spec, self.compile) if is_compile(spec.argv) else run(spec)
+
+    def run_program(
+        self, function: Callable[..., Any], program: Path, scratch: Path, *beside: Path, one_place: bool = False
+    ) -> Any:
+        if self._eligible(GPU):
+            self._devices = True
+        elif not self._devices:  # one that was there and is gone is waited for: here may be no device
             self._stays("no worker announces a GPU: programs run here")
-            return function(program, scratch)
+            return function(program, scratch, *beside)
+        sent = {str(number): path.read_bytes() for number, path in enumerate((program, *beside))}
         try:
-            return self._ask(function, {str(program): program.read_bytes()}, resource=GPU)
+            return self._ask(function, sent, resource=GPU, one_place=one_place)
         except self._killed as error:
             raise ToolchainError(
                 f"a program takes the workers that run it down: {error}",
@@ -142,12 +166,14 @@ class DaskExecutor(LocalExecutor):
     def _files(self, names: Sequence[str]) -> dict[str, bytes]:
         return {name: Path(name).read_bytes() for name in names}
 
-    def _kept(self, files: Mapping[str, bytes]) -> Any:
-        """The task that holds these files; the same one for the same files."""
+    def _kept(self, files: Mapping[str, bytes], *, once: bool) -> Any:
+        """The task that holds these files; the same one for the same files. once: nobody asks for them again."""
         digest = hashlib.sha256()
         for name, data in files.items():
             digest.update(f"{name}\0{hashlib.sha256(data).hexdigest()}\0".encode("utf-8", "surrogateescape"))
         key = f"mccprobe-files-{digest.hexdigest()}"
+        if once:
+            return self._client.submit(same, dict(files), key=key)
         with self._guard:
             if key not in self._sent:
                 self._sent[key] = self._client.submit(same, dict(files), key=key)
@@ -166,7 +192,21 @@ class DaskExecutor(LocalExecutor):
             if address not in self._refused and (not resource or worker["resources"].get(resource))
         ]  # fmt: skip
 
-    def _ask(self, what: object, files: Mapping[str, bytes], *, resource: str = "") -> Any:
+    def _one_place(self, eligible: list[str]) -> list[str]:
+        """The one worker of them whose figures are compared with each other; told when it has to be another."""
+        with self._guard:
+            before = self._place
+            if before not in eligible:
+                self._place = min(eligible)
+            place = self._place
+        if before and place != before:
+            self._tell(f"worker {before}, which measured until now, is gone; from here on {place} measures: "
+                       "times of the two are not compared, ratios are taken in pairs on one")  # fmt: skip
+        return [place]
+
+    def _ask(
+        self, what: object, files: Mapping[str, bytes], *, resource: str = "", one_place: bool = False
+    ) -> Any:
         """The answer of a worker that may give one. Raises ToolchainError, Interrupted, what the work raises."""
         alone_since: float | None = None
         while True:
@@ -175,20 +215,23 @@ class DaskExecutor(LocalExecutor):
             if not eligible:
                 self._ended.wait(POLL_S)
                 continue
-            answer = self._answer(what, files, eligible, resource)
+            if one_place:
+                eligible = self._one_place(eligible)
+            answer = self._answer(what, files, eligible, resource, only=one_place)
             if isinstance(answer, Refusal):
                 self._refuse(answer)
             elif answer is not None:
                 return answer[0]
 
     def _answer(
-        self, what: object, files: Mapping[str, bytes], eligible: list[str], resource: str
+        self, what: object, files: Mapping[str, bytes], eligible: list[str], resource: str, *, only: bool
     ) -> tuple[Any] | Refusal | None:
-        """(the answer,), a refusal, or None where those that were asked are gone."""
-        restricted = bool(self._refused)
+        """(the answer,), a refusal, or None where those that were asked are gone. only: nobody else may answer."""
+        restricted = only or bool(self._refused)
         try:
+            kept = self._kept(files, once=bool(resource))  # each program runs a few times, and is another one then
             future: Any = self._client.submit(
-                answer_there, what, __version__, self._kept(files), pure=False,
+                answer_there, what, __version__, kept, pure=False,
                 workers=eligible if restricted else None, resources={resource: 1} if resource else None,
             )  # fmt: skip
             alone_since: float | None = None

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from mccprobe.compilation.job import CompileJob, CompileOutcome, compile_once
+from mccprobe.process import RunResult, RunSpec, run
 
 
 class Urgency(IntEnum):
@@ -45,8 +46,17 @@ class Executor(Protocol):
     def compile(self, job: CompileJob) -> CompileOutcome:
         """Run one compile now, wherever compiles run, and keep its object in the job's own folder."""
 
-    def run_program(self, function: Callable[[Path, Path], Any], program: Path, scratch: Path) -> Any:
-        """`function(program, scratch)` where programs run. It must be picklable and need no other file."""
+    def build_step(self, spec: RunSpec) -> RunResult:
+        """Run one command of a build: what it compiles where compiles run, all the rest here."""
+
+    def run_program(
+        self, function: Callable[..., Any], program: Path, scratch: Path, *beside: Path, one_place: bool = False
+    ) -> Any:
+        """`function(program, scratch, *beside)` where programs run. It must be picklable and need no other file.
+
+        beside: further programs, for what is compared on one machine. one_place: on the machine on which the
+        others with `one_place` run, for figures that are compared with each other.
+        """
 
     def shutdown(self, *, cancel: bool) -> None:
         """Wait for what runs; with cancel, drop what has not started."""
@@ -86,8 +96,13 @@ class LocalExecutor:
     def compile(self, job: CompileJob) -> CompileOutcome:
         return compile_once(job)
 
-    def run_program(self, function: Callable[[Path, Path], Any], program: Path, scratch: Path) -> Any:
-        return function(program, scratch)
+    def build_step(self, spec: RunSpec) -> RunResult:
+        return run(spec)
+
+    def run_program(
+        self, function: Callable[..., Any], program: Path, scratch: Path, *beside: Path, one_place: bool = False
+    ) -> Any:
+        return function(program, scratch, *beside)
 
     def promote(self, future: Future[Any]) -> None:
         with self._change:

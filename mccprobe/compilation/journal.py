@@ -16,11 +16,12 @@ import fcntl
 import json
 import os
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from mccprobe.compilation.opt_bisect import LogSummary
-from mccprobe.errors import JournalUnreadable, RunDirectoryUnusable
+from mccprobe.errors import JournalUnreadable, NoRoom, RunDirectoryUnusable
 from mccprobe.oracle.verdict import Verdict
 
 FORMAT_VERSION = 2
@@ -32,6 +33,7 @@ class Journal:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._lock = threading.Lock()
+        self._asking: dict[tuple[str, str, int], threading.Lock] = {}
         self.compiles: dict[str, dict[str, Any]] = {}
         self.runs: dict[tuple[str, str, int], dict[str, Any]] = {}
         self.replayed = 0
@@ -74,7 +76,7 @@ class Journal:
                 if number == 1:
                     self._check_header(entry)
                 self._load(entry)
-            except (ValueError, KeyError, TypeError, RecursionError) as error:
+            except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
                 raise JournalUnreadable(
                     f"{self.path}: line {number} is not a journal entry: {line[:80].decode('utf-8', 'replace')}",
                     hint="start a new run; or cut the damaged line if you know how it came there",
@@ -110,8 +112,17 @@ class Journal:
                 raise TypeError("run")
             self.runs[(str(entry["object"]), str(entry["oracle"]), int(entry["ordinal"]))] = entry
 
+    @contextlib.contextmanager
+    def asking(self, key: tuple[str, str, int]) -> Iterator[dict[str, Any] | None]:
+        """The recorded run of this object, oracle and ordinal. None: it is to be run and appended inside; another
+        thread with the same question waits meanwhile, so that nothing is run twice."""
+        with self._lock:
+            mine = self._asking.setdefault(key, threading.Lock())
+        with mine:
+            yield self.runs.get(key)
+
     def append(self, entry: dict[str, Any]) -> None:
-        """Write one line, then make it known. Raises RunDirectoryUnusable when the disk is full."""
+        """Write one line, then make it known. Raises NoRoom when the disk takes no more."""
         self._write(entry)
         self._load(entry)
 
@@ -127,7 +138,7 @@ class Journal:
                 with contextlib.suppress(OSError):  # half a line must not run into the next one
                     os.ftruncate(self._fd, end)
                 what = "the disk is full" if error.errno == errno.ENOSPC else str(error.strerror)
-                raise RunDirectoryUnusable(
+                raise NoRoom(
                     f"{self.path}: cannot be written: {what}", hint="free space and go on with --resume"
                 ) from error
 

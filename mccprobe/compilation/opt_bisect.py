@@ -119,11 +119,17 @@ class LogSummary:
 
     @classmethod
     def from_dict(cls, entry: dict[str, Any]) -> LogSummary:
-        """Read back. Raises KeyError or TypeError for what `to_dict` did not write."""
-        at = entry["at"]
+        """Read back. Raises KeyError, TypeError or ValueError for what `to_dict` did not write."""
+        at, around = entry["at"], entry["around"]
+        if at is not None and [type(part) for part in at] != [int, str, str, bool]:
+            raise TypeError("at")
+        if not isinstance(around, list) or not all(isinstance(line, str) for line in around):
+            raise TypeError("around")
+        if type(entry["total"]) is not int or type(entry["ran"]) is not int:
+            raise TypeError("total")
         return cls(
-            int(entry["total"]), int(entry["ran"]), None if at is None else PassExecution(*at),
-            str(entry["function"]), str(entry["function_from"]), tuple(entry["around"]),
+            entry["total"], entry["ran"], None if at is None else PassExecution(*at),
+            str(entry["function"]), str(entry["function_from"]), tuple(around),
         )  # fmt: skip
 
 

@@ -24,9 +24,11 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from mccprobe.errors import RunDirectoryUnusable
+from mccprobe.errors import NoRoom, RunDirectoryUnusable
 
+RUN_FOLDERS = ("unit", "objects", "programs", "trials")
 _HASH_CHUNK_BYTES = 1 << 20
+_ROOM_BYTES = 1 << 16  # less is no room for what a program prints into a file
 
 
 def file_digest(path: Path) -> str:
@@ -38,30 +40,51 @@ def file_digest(path: Path) -> str:
     return digest.hexdigest()
 
 
-_FULL = {errno.ENOSPC: "the disk is full", errno.EDQUOT: "the disk quota is used up"}
+_FULL = {
+    errno.ENOSPC: "the disk is full",
+    errno.EDQUOT: "the disk quota is used up",
+    errno.EFBIG: "the file would be larger than a process may write here (ulimit -f)",
+    errno.EROFS: "Read-only file system",  # it may become so in the middle, after an error of the disk
+    errno.EIO: "Input/output error",
+}
+_ERRNO = re.compile(r"\[Errno (\d+)\]")
 _NO_ROOM = re.compile(rb"No space left on device|Disk quota exceeded")
 
 
 @contextlib.contextmanager
 def disk_errors(what: Path, *, only_full: bool = False) -> Iterator[None]:
-    """Turn what the file system says into one clear error. only_full: nothing but a disk without room."""
+    """Turn what the file system says into one clear error. only_full: nothing but a disk that takes no more."""
     try:
         yield
     except OSError as error:
-        if only_full and error.errno not in _FULL:
+        number = error.errno or 0
+        if isinstance(error, shutil.Error) and (told := _ERRNO.search(str(error))):  # of many files, each in words
+            number = int(told[1])
+        if only_full and number not in _FULL:
             raise
-        text = _FULL.get(error.errno or 0, error.strerror or str(error))
-        raise RunDirectoryUnusable(
+        text = _FULL.get(number, error.strerror or str(error))
+        kind = NoRoom if number in _FULL else RunDirectoryUnusable
+        raise kind(
             f"{what}: cannot be written: {text}", hint="free space or choose another place with -o DIR"
         ) from error
 
 
 def require_room(what: Path, complaint: bytes) -> None:
-    """Raise RunDirectoryUnusable if a tool failed for want of room: that says nothing about its input."""
+    """Raise NoRoom if a tool failed for want of room: that says nothing about its input."""
     if _NO_ROOM.search(complaint):
-        raise RunDirectoryUnusable(
+        raise NoRoom(
             f"{what}: cannot be written: the disk is full", hint="free space or choose another place with -o DIR"
         )
+
+
+def require_space(folder: Path) -> None:
+    """Raise NoRoom if nothing more can be written there: a program that could not write either proves nothing."""
+    probe = folder / ".room"
+    with disk_errors(folder, only_full=True):
+        try:
+            probe.write_bytes(bytes(_ROOM_BYTES))
+        finally:
+            probe.unlink(missing_ok=True)
 
 
 def write_text(path: Path, text: str) -> Path:
@@ -77,13 +100,26 @@ def write_text(path: Path, text: str) -> Path:
     return path
 
 
+def is_draft(path: Path) -> bool:
+    """A file that `write_text` had not finished."""
+    return path.name.startswith(".") and path.suffix[1:].isdigit() and path.is_file()
+
+
+def remove_drafts(folder: Path) -> None:
+    """Remove what a killed `write_text` left in this folder."""
+    with contextlib.suppress(OSError):
+        for path in folder.iterdir():
+            if is_draft(path):
+                path.unlink(missing_ok=True)
+
+
 class RunDirectory:
     """One run's files. All writes are atomic: a temporary name in the same folder, then a rename."""
 
     def __init__(self, root: Path) -> None:
         self.root = root.absolute()
         with disk_errors(root):
-            for name in ("unit", "objects", "programs", "trials"):
+            for name in RUN_FOLDERS:
                 (self.root / name).mkdir(parents=True, exist_ok=True)
         self._counter = itertools.count(1)
 
@@ -122,9 +158,14 @@ class RunDirectory:
         return write_text(self.root / name, text)
 
     def clear_trials(self) -> None:
-        """Remove scratch folders that a killed run left."""
+        """Remove scratch folders and unfinished files that a killed run left. Only the holder of the journal may."""
         for path in (self.root / "trials").iterdir():
-            shutil.rmtree(path, ignore_errors=True)
+            if path.is_dir() and not path.is_symlink():
+                shutil.rmtree(path, ignore_errors=True)
+            else:
+                with contextlib.suppress(OSError):
+                    path.unlink()
+        remove_drafts(self.root)
 
 
 def keep_object(path: Path, objects: Path) -> str:

@@ -122,7 +122,7 @@ class Packer:
     def _front_end_reads(self, job: CompileJob, compiler: str, folder: Path) -> tuple[str, ...]:
         """Every file that the front end reads, as absolute paths without dots; () if they cannot be listed."""
         argv = [os.devnull if one == OUTPUT else one for one in job.argv[job.argv.index(compiler) :]]
-        key = tuple(argument for argument in argv if not argument.startswith("-opt-bisect-limit"))
+        key = tuple(_without_llvm_options(argv))  # they say nothing about what is read
         if key not in self._read:
             with disk_errors(job.trials), tempfile.TemporaryDirectory(prefix="reads-", dir=job.trials) as scratch:
                 listed = Path(scratch, "list")
@@ -132,6 +132,15 @@ class Packer:
                 names = dependency_names(listed.read_text("utf-8", "surrogateescape")) if result.ok else []
             self._read[key] = tuple(dict.fromkeys(os.path.normpath(folder / name) for name in names))
         return self._read[key]
+
+
+def _without_llvm_options(argv: Sequence[str]) -> Iterator[str]:
+    rest = iter(argv)
+    for argument in rest:
+        if argument == "-mllvm":
+            next(rest, None)
+        else:
+            yield argument
 
 
 # ---- there --------------------------------------------------------------------------------------
@@ -202,11 +211,15 @@ def _folder() -> Iterator[Path]:
         yield Path(name)
 
 
-def run_there(function: Callable[[Path, Path], Any], files: Mapping[str, bytes]) -> Any:
-    """`function(program, scratch)` with the one file as the program."""
+def run_there(function: Callable[..., Any], files: Mapping[str, bytes]) -> Any:
+    """`function(program, scratch, *beside)` with the files as the programs, each in a folder of its own."""
     with _folder() as scratch:
         (scratch / "run").mkdir()
-        program = scratch / "program"
-        program.write_bytes(next(iter(files.values())))
-        program.chmod(0o755)
-        return function(program, scratch / "run")
+        programs = []
+        for number, data in enumerate(files.values()):
+            program = scratch / str(number) / "program"  # one length of path for all: it is in the process's memory
+            program.parent.mkdir()
+            program.write_bytes(data)
+            program.chmod(0o755)
+            programs.append(program)
+        return function(programs[0], scratch / "run", *programs[1:])

@@ -30,6 +30,7 @@ from mccprobe.compilation.store import disk_errors
 from mccprobe.console import json_text
 from mccprobe.cycle.files import sync_folder, write_atomically
 from mccprobe.errors import BadDataFile, EditState, InputError
+from mccprobe.flags.datafile import shorten
 from mccprobe.kernel.spec import KernelSpec
 
 FOLDER = ".mccprobe-edit"
@@ -154,9 +155,10 @@ class EditStore:
                 )
                 for entry in manifest
             }  # fmt: skip
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            raise BadDataFile(f"{place}: the kept version cannot be read: {error}") from error
-        if _digest(self.kernel, files) != digest:
+            unchanged = _digest(self.kernel, files) == digest
+        except (OSError, ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
+            raise BadDataFile(f"{place}: the kept version cannot be read: {shorten(str(error))}") from error
+        if not unchanged:
             raise BadDataFile(f"{place}: the kept version was changed since")
         return Version(digest, files)
 
@@ -180,8 +182,8 @@ class EditStore:
             value = json.loads(path.read_bytes())
         except FileNotFoundError:
             return None
-        except (OSError, ValueError) as error:
-            raise BadDataFile(f"{path}: cannot be read: {error}") from error
+        except (OSError, ValueError, RecursionError) as error:
+            raise BadDataFile(f"{path}: cannot be read: {shorten(str(error))}") from error
         if not isinstance(value, dict):
             raise BadDataFile(f"{path}: not an object")
         return value

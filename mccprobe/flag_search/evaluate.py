@@ -131,7 +131,7 @@ class Evaluator:
         conflict = self.space.conflict(point)
         if conflict:
             return Trial(ordinal, point, NOT_BUILT, Verdict.UNRESOLVED, conflict)
-        made = self.subject.build(self.space.flags(point), self.space.defines(point), self.folder)
+        made = self._build(point)
         with self._lock:
             self.counters.builds += 1
         if isinstance(made, BuildFailure):
@@ -154,16 +154,19 @@ class Evaluator:
             known.value, known.samples, known.outcome.max_err, None if mine else known.ordinal,
         )  # fmt: skip
 
+    def _build(self, point: Point) -> Made | BuildFailure:
+        return self.subject.build(self.space.flags(point), self.space.defines(point), self.folder, self.executor)
+
     def _judge(self, made: Made, ordinal: int, future: Future[_Known]) -> None:
         try:
-            outcome = self.subject.judge(made)
+            outcome = self.subject.judge(made, self.executor)
             with self._lock:
                 self.counters.judged += 1
             value: float | None = None
             samples: tuple[float, ...] = ()
             reason = ""
             if outcome.verdict is Verdict.GOOD or self.subject.compile_only:
-                measured = self.meter.measure(made)
+                measured = self.meter.measure(made, self.executor)
                 value, samples, reason = measured.value, measured.samples, measured.reason
                 with self._lock:
                     self.counters.measured += 1
@@ -182,7 +185,7 @@ class Evaluator:
     def made(self, point: Point) -> Made:
         """The build of a point, made again if it is not there any more. Raises InputError."""
         if point not in self._made:
-            built = self.subject.build(self.space.flags(point), self.space.defines(point), self.folder)
+            built = self._build(point)
             if isinstance(built, BuildFailure):
                 raise InputError(f"{' '.join(self.space.texts(point))}: built once, and not again: {built.reason}")
             self._made[point] = built
@@ -202,7 +205,7 @@ class Evaluator:
             if self.meter.exact or first.object == second.object:
                 share = exact_share(first.value, second.value) if self.meter.exact else Share(1.0, None, exact=True)
             else:
-                share = self.meter.compare(self.made(point), self.made(against))
+                share = self.meter.compare(self.made(point), self.made(against), self.executor)
             self.journal.append(share_line(self.space, point, against, share, again=again))
             self.shares[pair] = share
         return self.shares[pair]

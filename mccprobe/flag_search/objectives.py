@@ -16,17 +16,21 @@ import re
 import statistics
 import tempfile
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from mccprobe.bench.clock import KernelTimer, ProcessTimer, Timer, events_for, process_floor_ms
 from mccprobe.bench.session import default_case
 from mccprobe.bench.statistics import Interval, paired_ratio, turned
 from mccprobe.binary.elf import is_elf, parse_elf
 from mccprobe.binary.read import read_images, read_kernels
+from mccprobe.compilation.executor import Executor
 from mccprobe.errors import InputError, ToolchainError, UsageError
 from mccprobe.flag_search.subjects import CompiledKernel, GatedKernel, Made, Subject
+from mccprobe.gate.build import BuiltKernel
+from mccprobe.kernel.spec import Case
 from mccprobe.oracle.verdict import Verdict
 from mccprobe.process import RunSpec, run
 from mccprobe.toolchain.locate import which
@@ -66,17 +70,22 @@ class Share:
 
 
 class Meter(Protocol):
-    """unit: of a value. label: how it is measured, with what it must not be taken for. exact: without noise."""
+    """unit: of a value. label: how it is measured, with what it must not be taken for. exact: without noise.
+
+    here: why it is measured on this machine, whatever cluster compiles; "" where that makes no difference.
+    """
 
     objective: str
     unit: str
     label: str
     exact: bool
+    here: str
 
-    def measure(self, made: Made) -> Measured: ...
+    def measure(self, made: Made, executor: Executor) -> Measured:
+        """On a cluster only what needs a device is measured elsewhere, and all of it on one worker."""
 
-    def compare(self, made: Made, base: Made) -> Share:
-        """Measured in turn where there is noise."""
+    def compare(self, made: Made, base: Made, executor: Executor) -> Share:
+        """Measured in turn, on one machine, where there is noise."""
 
 
 def exact_share(value: float | None, base: float | None) -> Share:
@@ -95,7 +104,7 @@ def exact_share(value: float | None, base: float | None) -> Share:
 class CodeSize:
     """Bytes of code: of the kernels where metadata and symbols tell, else of all executable sections."""
 
-    objective, unit, exact = "code-size", "bytes", True
+    objective, unit, exact, here = "code-size", "bytes", True, ""
 
     def __init__(self, subject: Subject) -> None:
         what = "code of the object"
@@ -103,11 +112,11 @@ class CodeSize:
             what = "code of the device object"
         self.label = f"{what} ({subject.heading})" if subject.heading else what
 
-    def measure(self, made: Made) -> Measured:
+    def measure(self, made: Made, executor: Executor) -> Measured:
         return _counted(made, _code_bytes)
 
-    def compare(self, made: Made, base: Made) -> Share:
-        return exact_share(self.measure(made).value, self.measure(base).value)
+    def compare(self, made: Made, base: Made, executor: Executor) -> Share:
+        return exact_share(self.measure(made, executor).value, self.measure(base, executor).value)
 
 
 class Resource(CodeSize):
@@ -117,7 +126,7 @@ class Resource(CodeSize):
         self.objective, self.unit = objective, "registers/thread, all kernels"
         self.label = f"metadata ({subject.heading})" if subject.heading else "metadata"
 
-    def measure(self, made: Made) -> Measured:
+    def measure(self, made: Made, executor: Executor) -> Measured:
         return _counted(made, _registers if self.objective == "registers" else _spills)
 
 
@@ -227,6 +236,7 @@ class Instructions:
     """Whole process, dynamic linker and start-up with it. exact is found out on the build without flags."""
 
     objective, unit = "instructions", "instructions"
+    here = "a count holds for one C library and one loader"
 
     def __init__(self, subject: Subject, timeout_s: float) -> None:
         self.subject, self.timeout_s = subject, timeout_s
@@ -250,13 +260,13 @@ class Instructions:
     def once(self, made: Made) -> Measured:
         return self._count(self.subject.run_argv(made), self.timeout_s)
 
-    def measure(self, made: Made) -> Measured:
+    def measure(self, made: Made, executor: Executor) -> Measured:
         taken = [self.once(made) for _ in range(1 if self.exact else REPEATS)]
         return _median(taken)
 
-    def compare(self, made: Made, base: Made) -> Share:
+    def compare(self, made: Made, base: Made, executor: Executor) -> Share:
         if self.exact:
-            return exact_share(self.measure(made).value, self.measure(base).value)
+            return exact_share(self.measure(made, executor).value, self.measure(base, executor).value)
         return paired(lambda at: self.once(base), lambda at: self.once(made))
 
 
@@ -285,6 +295,41 @@ def paired(base: Callable[[int], Measured], other: Callable[[int], Measured]) ->
 # ---- time -----------------------------------------------------------------------------------------
 
 
+@dataclass(frozen=True)
+class Clock:
+    """How one build is timed, wherever its program lies: a kernel's case, or a process with `args`."""
+
+    timeout_s: float
+    built: BuiltKernel | None = None
+    case: Case | None = None
+    args: tuple[str, ...] = ()
+    floor_ms: float = 0.0
+
+    def read(self, program: Path, ordinal: int) -> Measured:
+        """Milliseconds of one run; none of a kernel whose output is not right."""
+        timer: Timer
+        if self.built is not None and self.case is not None:
+            built = replace(self.built, program=program)
+            timer = KernelTimer(built, self.case, events_for(built), timeout_s=self.timeout_s)
+        else:
+            timer = ProcessTimer((str(program), *self.args), timeout_s=self.timeout_s, resolution_ms=self.floor_ms)
+        reading = timer.read(ordinal)
+        wrong = self.built is not None and reading.verdict is not Verdict.GOOD
+        if reading.milliseconds is None or wrong:
+            return Measured(None, reason=reading.reason or "the output after timing is not right")
+        return Measured(reading.milliseconds, (reading.milliseconds,))
+
+
+def read_often(program: Path, scratch: Path, *, clock: Clock) -> list[Measured]:
+    """As an executor's `run_program` calls it."""
+    return [clock.read(program, ordinal) for ordinal in range(REPEATS)]
+
+
+def read_in_turn(program: Path, scratch: Path, base: Path, *, clock: Clock, base_clock: Clock) -> Share:
+    """The same; both on the machine on which it is called."""
+    return paired(lambda at: base_clock.read(base, at), lambda at: clock.read(program, at))
+
+
 class Time:
     """Milliseconds: of launches on a device, or of a whole ordinary process."""
 
@@ -292,29 +337,32 @@ class Time:
 
     def __init__(self, subject: Subject, timeout_s: float) -> None:
         self.subject, self.timeout_s = subject, timeout_s
-        device = isinstance(subject, GatedKernel) and subject.toolchain.name in ("mcc", "cuda")
-        self.label = "device events" if device else "wall clock of the whole process"
-        self._floor_ms = 0.0 if device else process_floor_ms()
+        self._device = isinstance(subject, GatedKernel) and subject.toolchain.name in ("mcc", "cuda")
+        self.label = "device events" if self._device else "wall clock of the whole process"
+        self.here = "" if self._device else "times of two machines cannot be compared"
+        self._floor_ms = 0.0 if self._device else process_floor_ms()
 
-    def _timer(self, made: Made) -> Timer:
+    def _clock(self, made: Made) -> Clock:
         if made.built is not None and isinstance(self.subject, GatedKernel):
             case = default_case(self.subject.kernel, self.subject.toolchain.name)
-            return KernelTimer(made.built, case, events_for(made.built), timeout_s=self.timeout_s)
-        argv = self.subject.run_argv(made)
-        return ProcessTimer(argv, timeout_s=self.timeout_s, resolution_ms=self._floor_ms)
+            return Clock(self.timeout_s, made.built, case)
+        return Clock(self.timeout_s, args=tuple(self.subject.run_argv(made)[1:]), floor_ms=self._floor_ms)
 
-    def _read(self, made: Made, ordinal: int) -> Measured:
-        reading = self._timer(made).read(ordinal)
-        wrong = made.built is not None and reading.verdict is not Verdict.GOOD
-        if reading.milliseconds is None or wrong:
-            return Measured(None, reason=reading.reason or "the output after timing is not right")
-        return Measured(reading.milliseconds, (reading.milliseconds,))
+    def _ask(self, executor: Executor, function: Callable[..., Any], *made: Made) -> Any:
+        """A device may be another machine's; an ordinary process is timed on this one."""
+        programs = [Path(str(one.program)) for one in made]
+        with tempfile.TemporaryDirectory(prefix="time-", dir=made[0].folder) as scratch:
+            if not self._device:
+                return function(programs[0], Path(scratch), *programs[1:])
+            return executor.run_program(function, programs[0], Path(scratch), *programs[1:], one_place=True)
 
-    def measure(self, made: Made) -> Measured:
-        return _median([self._read(made, ordinal) for ordinal in range(REPEATS)])
+    def measure(self, made: Made, executor: Executor) -> Measured:
+        return _median(self._ask(executor, partial(read_often, clock=self._clock(made)), made))
 
-    def compare(self, made: Made, base: Made) -> Share:
-        return paired(lambda at: self._read(base, at), lambda at: self._read(made, at))
+    def compare(self, made: Made, base: Made, executor: Executor) -> Share:
+        in_turn = partial(read_in_turn, clock=self._clock(made), base_clock=self._clock(base))
+        share: Share = self._ask(executor, in_turn, made, base)
+        return share
 
 
 def default_objective(subject: Subject) -> str:

@@ -15,6 +15,7 @@ from mccprobe.flag_search.objectives import default_objective, make_meter
 from mccprobe.flag_search.run import SearchRequest, taken_choices
 from mccprobe.flag_search.space import default_space, load_space, require_bounded
 from mccprobe.flag_search.subjects import CompiledKernel, GatedKernel, GateSettings, OrdinaryProgram, Subject
+from mccprobe.flag_search.tpe import require_optuna
 from mccprobe.gate.subject import find_kernel, kernel_toolchain
 from mccprobe.kernel.shipped import FILE_NAME
 from mccprobe.kernel.spec import KernelSpec, find_shipped_kernels
@@ -88,6 +89,8 @@ class Planned:
 
 def plan_search(options: SearchOptions, cache: Path, *, max_trials: int, budget_s: float | None) -> Planned:
     """Resolve everything. Raises UsageError, InputError, ToolchainError, BadDataFile, UnknownFlag."""
+    if options.strategy == "tpe":
+        require_optuna()  # told before anything is built
     subject, kernel, told, place = _subject(options, cache)
     path = Path(options.space) if options.space is not None else None
     space = load_space(path, kernel) if path is not None else default_space(subject.toolchain.name, kernel)

@@ -1,17 +1,23 @@
-"""A search as a picture: every trial in its order, and what each flag of the best is worth. Extra: `plots`."""
+"""A search as a picture: every trial in its order, and what each flag of the best is worth. Extra: `plots`.
+
+Drawn from the document of `--json`, so that a page draws the same from a result that lies on disk.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from mccprobe.compilation.store import disk_errors
 from mccprobe.errors import UsageError
 from mccprobe.flag_search.report import SearchReport
-from mccprobe.flag_search.trials import WRONG
+from mccprobe.flag_search.trials import COMPILED, RIGHT, WRONG
 
 SIZE_INCHES = (9.0, 4.5)
 FORMATS = (".svg", ".png")
+COUNTED, BEST, WRONG_COLOUR = "tab:blue", "tab:orange", "tab:red"
+BETTER, NOT_BETTER, LINES = "tab:green", "tab:grey", "black"
 
 
 def plot_search(report: SearchReport, path: Path) -> Path:
@@ -25,11 +31,12 @@ def plot_search(report: SearchReport, path: Path) -> Path:
         raise UsageError("--plot needs the package matplotlib", hint="pip install 'mccprobe[plots]'") from error
     figure = Figure(figsize=SIZE_INCHES, layout="constrained")
     FigureCanvasAgg(figure)
-    best = report.winner or report.lowest
+    result = report.to_dict()
+    best = result["winner"] or result["lowest"]
     left, *right = figure.subplots(1, 2 if best else 1, squeeze=False)[0]
-    _trials(left, report)
-    if best and right:
-        _parts(right[0], report)
+    draw_trials(left, result)
+    if best:
+        draw_parts(right[0], result)
     title = f"{report.subject}, {report.strategy}, {report.toolchain}"
     figure.suptitle(f"{report.heading}: {title}" if report.heading else title)
     with disk_errors(path):
@@ -37,31 +44,47 @@ def plot_search(report: SearchReport, path: Path) -> Path:
     return path
 
 
-def _trials(axes: Any, report: SearchReport) -> None:
-    counted = [(trial.ordinal, trial.value) for trial in report.trials if trial.counts]
-    axes.plot([at for at, _ in counted], [value for _, value in counted], "o", markersize=3, label="right"
-              if report.lowest is None else "compiled only")  # fmt: skip
+def draw_trials(axes: Any, result: Mapping[str, Any]) -> None:
+    """The value of each trial in its order, the best so far, and which were wrong."""
+    counted = [
+        (trial["ordinal"], trial["value"])
+        for trial in result["trials"]
+        if trial["state"] in (RIGHT, COMPILED) and trial["value"] is not None
+    ]
+    label = "compiled only" if result["lowest"] else "right"
+    axes.plot([at for at, _ in counted], [value for _, value in counted], "o", markersize=4, color=COUNTED, label=label)
     best: list[float] = []
     for _, value in counted:
-        best.append(min([*best[-1:], value or 0.0]))
-    axes.step([at for at, _ in counted], best, where="post", label="best so far")
-    wrong = [trial.ordinal for trial in report.trials if trial.state == WRONG]
+        best.append(min([*best[-1:], value]))
+    axes.step([at for at, _ in counted], best, where="post", color=BEST, label="best so far")
+    wrong = [trial["ordinal"] for trial in result["trials"] if trial["state"] == WRONG]
     if wrong:
-        top = max((value or 0.0 for _, value in counted), default=0.0)
-        axes.plot(wrong, [top] * len(wrong), "x", label="wrong")
-    axes.set(xlabel="trial", ylabel=f"{report.objective.name} ({report.objective.unit})")
+        top = max((value for _, value in counted), default=0.0)
+        axes.plot(wrong, [top] * len(wrong), "x", color=WRONG_COLOUR, label="wrong")
+    name, unit = result["objective"]["name"], result["objective"]["unit"]
+    axes.set(xlabel="trial", ylabel=name if name == unit else f"{name} ({unit})")
     axes.legend(fontsize="small")
 
 
-def _parts(axes: Any, report: SearchReport) -> None:
-    best = report.winner or report.lowest
-    assert best is not None
-    shown = [(part.text, part.share) for part in best.parts if part.share is not None and part.share.ratio is not None]
+def draw_parts(axes: Any, result: Mapping[str, Any]) -> None:
+    """What each flag of the best is worth, with its interval where there is noise; without a share none is drawn."""
+    best = result["winner"] or result["lowest"]
+    shares = [(part["flag"], part["share"]) for part in best["parts"] if part["share"] is not None]
+    shown = [(flag, share) for flag, share in shares if share["ratio"] is not None]
     for at, (_, share) in enumerate(shown):
-        assert share is not None and share.ratio is not None
-        axes.barh(at, 100 * (share.ratio - 1), color="tab:green" if share.better else "tab:grey")
-        if share.interval is not None:
-            axes.plot([100 * (share.interval.low - 1), 100 * (share.interval.high - 1)], [at, at], color="black")
-    axes.set_yticks(range(len(shown)), [text for text, _ in shown], fontsize="x-small")
-    axes.axvline(0, color="black", linewidth=0.5)
-    axes.set(xlabel=f"{report.objective.name} with it, percent" + (" (noise-free)" if best.share.exact else ""))
+        axes.barh(at, 100 * (share["ratio"] - 1), height=0.6, color=BETTER if _better(share) else NOT_BETTER)
+        if share["interval"] is not None:
+            low, high = (100 * (end - 1) for end in share["interval"])
+            axes.plot([low, high], [at, at], color=LINES)
+            axes.plot([low, high], [at, at], "|", color=LINES)
+    axes.set_yticks(range(len(shown)), [flag for flag, _ in shown], fontsize="x-small")
+    axes.axvline(0, color=LINES, linewidth=0.5)
+    exact = " (noise-free)" if best["share"]["exact"] else ""
+    axes.set(xlabel=f"{result['objective']['name']} with it, percent{exact}")
+
+
+def _better(share: Mapping[str, Any]) -> bool:
+    """As `Share.better`: shown to be below 1, by an exact count or by an interval."""
+    if share["exact"]:
+        return bool(share["ratio"] < 1.0)
+    return share["interval"] is not None and bool(share["interval"][1] < 1.0)

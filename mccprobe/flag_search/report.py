@@ -14,8 +14,8 @@ from mccprobe.flag_search.space import Space
 from mccprobe.flag_search.trials import Trial
 
 FOUND, NOTHING, COMPILED_STATUS, BUDGET = "found", "nothing-better", "compiled-only", "budget"
-_EXITS = {FOUND: ExitCode.DONE, NOTHING: ExitCode.ANSWER_IS_NO, COMPILED_STATUS: ExitCode.DONE,
-          BUDGET: ExitCode.BUDGET}  # fmt: skip
+EXITS = {FOUND: ExitCode.DONE, NOTHING: ExitCode.ANSWER_IS_NO, COMPILED_STATUS: ExitCode.DONE,
+         BUDGET: ExitCode.BUDGET}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ class SearchReport:
 
     @property
     def exit_code(self) -> ExitCode:
-        return _EXITS[self.status]
+        return EXITS[self.status]
 
     def to_dict(self) -> dict[str, Any]:
         space, objective = self.space, self.objective

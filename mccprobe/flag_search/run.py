@@ -24,6 +24,7 @@ from mccprobe.flag_search.trials import COMPILED, NOT_BUILT, RIGHT, Trial
 from mccprobe.flags.catalogue import load_catalogue
 from mccprobe.gate.build import BuildFailure
 from mccprobe.oracle.verdict import Verdict
+from mccprobe.toolchain.locate import require_unchanged
 
 STRATEGIES = ("article", "exhaustive", "tpe")
 LAST_RUNS = 10  # of a winner that is an ordinary program: one wrong in every second run passes 1 of 1024
@@ -88,7 +89,7 @@ def run_search(
         recorder.trial(trial)
         hooks.trial(trial)
 
-    evaluator = Evaluator(space, subject, meter, journal, executor, run.root / "builds", request.limits, tell)
+    evaluator = Evaluator(space, subject, meter, journal, executor, run.root / "trials", request.limits, tell)
     recorder.catch_up(evaluator.trials.values())
     try:
         hooks.stage("the build without flags")
@@ -114,6 +115,7 @@ def run_search(
         found, doubt = _best(evaluator, best, parts, hooks) if best != space.baseline else (None, "")
     finally:
         evaluator.close()
+    require_unchanged(subject.toolchain)
     trials = tuple(sorted(evaluator.trials.values(), key=lambda trial: trial.ordinal))
     return SearchReport(
         subject.name, subject.toolchain.name, subject.toolchain.simulated, subject.heading, request.strategy, space,
@@ -130,12 +132,12 @@ def _settle(request: SearchRequest, evaluator: Evaluator) -> None:
     program, meter = request.subject, request.meter
     if not isinstance(program, OrdinaryProgram) and not isinstance(meter, Instructions):
         return
-    made = program.build((), (), evaluator.folder)
+    made = program.build((), (), evaluator.folder, evaluator.executor)
     if isinstance(made, BuildFailure):
         return  # told by `_require_measure`
     try:
         if isinstance(program, OrdinaryProgram):
-            program.expect(made)
+            program.expect(made, evaluator.executor)
         if isinstance(meter, Instructions):
             meter.settle(made)
     finally:
@@ -186,14 +188,14 @@ def _best(
 def _once_more(evaluator: Evaluator, point: Point) -> str:
     """Why a new build of this point is not right, "" if it is."""
     subject, space = evaluator.subject, evaluator.space
-    made = subject.build(space.flags(point), space.defines(point), evaluator.folder)
+    made = subject.build(space.flags(point), space.defines(point), evaluator.folder, evaluator.executor)
     if isinstance(made, BuildFailure):
         return f"it does not build ({made.reason})"
     try:
         if made.object != evaluator.trials[point].object:
             return "it gives another object"
         for _ in range(LAST_RUNS if isinstance(subject, OrdinaryProgram) else 1):  # a gate has many cases and seeds
-            outcome = subject.judge(made)
+            outcome = subject.judge(made, evaluator.executor)
             if outcome.verdict is not Verdict.GOOD:
                 return f"it is {outcome.verdict} ({outcome.reason})"
     finally:

@@ -1,6 +1,7 @@
 """What is searched for: a kernel behind the gate, a kernel that can only be compiled, an ordinary program.
 
 Each is built with flags and -D parameters, judged, and can name the command that follows a wrong result up.
+Compiles and judged runs go through the executor: on a cluster to its workers, else to this machine.
 """
 
 from __future__ import annotations
@@ -10,18 +11,20 @@ import shlex
 import shutil
 import tempfile
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
+from mccprobe.compilation.executor import Executor
 from mccprobe.compilation.store import disk_errors, file_digest, require_room
 from mccprobe.errors import MccprobeError, OracleUnusable
 from mccprobe.gate.build import BuildFailure, BuiltKernel, build_kernel
 from mccprobe.gate.check import check_built
 from mccprobe.kernel.spec import KernelSpec
-from mccprobe.oracle.checks import Expected, Oracle, ReferenceOracle, observe
+from mccprobe.oracle.checks import Expected, Oracle, ReferenceOracle, observe_in
 from mccprobe.oracle.verdict import Outcome, Verdict
-from mccprobe.process import RunSpec, run
+from mccprobe.process import RunSpec
 from mccprobe.toolchain.amdgcn import AmdgcnToolchain
 from mccprobe.toolchain.base import Toolchain
 from mccprobe.toolchain.command import (
@@ -70,10 +73,10 @@ class Subject(Protocol):
     @property
     def compile_only(self) -> bool: ...
 
-    def build(self, flags: Flags, defines: Defines, folder: Path) -> Made | BuildFailure:
+    def build(self, flags: Flags, defines: Defines, folder: Path, executor: Executor) -> Made | BuildFailure:
         """Build in a new folder below `folder`."""
 
-    def judge(self, made: Made) -> Outcome:
+    def judge(self, made: Made, executor: Executor) -> Outcome:
         """Whether it is right."""
 
     def run_argv(self, made: Made) -> tuple[str, ...]:
@@ -101,9 +104,12 @@ def _wrong_twice(judge: Callable[[], Outcome]) -> Outcome:
     if first.verdict is not Verdict.BAD:
         return first
     again = judge()
-    if again.verdict is not Verdict.BAD:
-        return Outcome(Verdict.UNRESOLVED, f"wrong once ({first.reason}), then {again.verdict}: flaky")
-    return first
+    return first if again.verdict is Verdict.BAD else _flaky(first, again)
+
+
+def _flaky(first: Outcome, again: Outcome) -> Outcome:
+    then = again.verdict if again.verdict is Verdict.GOOD else f"{again.verdict}: {again.reason}"
+    return Outcome(Verdict.UNRESOLVED, f"wrong once ({first.reason}), then {then}: flaky")
 
 
 @dataclass(frozen=True)
@@ -115,6 +121,16 @@ class GateSettings:
     timeout_s: float = 300.0
     compile_timeout_s: float = 300.0
     arch: str = "mp_22"
+
+
+def pass_gate(program: Path, scratch: Path, *, built: BuiltKernel, settings: GateSettings) -> Outcome:
+    """The gate's word on a program, wherever it lies: as an executor's `run_program` calls it."""
+    report = check_built(
+        replace(built, program=program), cases=settings.cases, seeds=settings.seeds, timeout_s=settings.timeout_s,
+        stop_at_bad=True,
+    )  # fmt: skip
+    reasons = report.reasons()
+    return Outcome(report.verdict, reasons[0] if reasons else "the gate passed", report.worst_error)
 
 
 @dataclass
@@ -136,10 +152,10 @@ class GatedKernel:
     def heading(self) -> str:
         return "SIMULATED (sim)" if self.toolchain.simulated else ""
 
-    def build(self, flags: Flags, defines: Defines, folder: Path) -> Made | BuildFailure:
+    def build(self, flags: Flags, defines: Defines, folder: Path, executor: Executor) -> Made | BuildFailure:
         built = build_kernel(
             self.kernel, self.toolchain, flags=flags, defines=dict(defines), folder=folder,
-            timeout_s=self.settings.compile_timeout_s, arch=self.settings.arch,
+            timeout_s=self.settings.compile_timeout_s, arch=self.settings.arch, step=executor.build_step,
         )  # fmt: skip
         if isinstance(built, BuildFailure):
             return built
@@ -148,18 +164,18 @@ class GatedKernel:
         key = f"{built.device_object}\0{sorted(defines)}"
         return Made(hashlib.sha256(key.encode()).hexdigest(), objects, built.folder, built.program, built)
 
-    def judge(self, made: Made) -> Outcome:
-        """By the gate; a wrong result twice, for one alone may be the machine's."""
-        return _wrong_twice(lambda: self._gate(made))
+    def judge(self, made: Made, executor: Executor) -> Outcome:
+        """By the gate, all its cases on one machine; a wrong result twice, for one alone may be the machine's."""
+        assert made.built is not None and made.program is not None
+        asked = partial(pass_gate, built=made.built, settings=self.settings)
+        program = made.program
 
-    def _gate(self, made: Made) -> Outcome:
-        assert made.built is not None
-        settings = self.settings
-        report = check_built(
-            made.built, cases=settings.cases, seeds=settings.seeds, timeout_s=settings.timeout_s, stop_at_bad=True
-        )
-        reasons = report.reasons()
-        return Outcome(report.verdict, reasons[0] if reasons else "the gate passed", report.worst_error)
+        def once() -> Outcome:
+            with tempfile.TemporaryDirectory(prefix="gate-", dir=made.folder) as scratch:
+                outcome: Outcome = executor.run_program(asked, program, Path(scratch))
+            return outcome
+
+        return _wrong_twice(once)
 
     def run_argv(self, made: Made) -> tuple[str, ...]:
         case = self.kernel.case(self.kernel.default_case)
@@ -192,7 +208,7 @@ class CompiledKernel:
     def heading(self) -> str:
         return self.toolchain.heading
 
-    def build(self, flags: Flags, defines: Defines, folder: Path) -> Made | BuildFailure:
+    def build(self, flags: Flags, defines: Defines, folder: Path, executor: Executor) -> Made | BuildFailure:
         with disk_errors(folder):
             folder.mkdir(parents=True, exist_ok=True)
             place = Path(tempfile.mkdtemp(prefix="build-", dir=folder))
@@ -204,14 +220,14 @@ class CompiledKernel:
         for number, source in enumerate(self.sources):
             output = place / f"{number}.so"
             try:
-                self.toolchain.compile(source, output, place, given)
+                self.toolchain.compile(source, output, place, given, step=executor.build_step)
             except MccprobeError as error:  # its own words: SourceDoesNotCompile, ToolchainError
                 return BuildFailure(error.message, tuple(given), error.detail)
             objects.append(output)
         digest = hashlib.sha256("".join(file_digest(path) for path in objects).encode()).hexdigest()
         return Made(digest, tuple(objects), place)
 
-    def judge(self, made: Made) -> Outcome:
+    def judge(self, made: Made, executor: Executor) -> Outcome:
         return Outcome(Verdict.UNRESOLVED, COMPILED_ONLY)
 
     def run_argv(self, made: Made) -> tuple[str, ...]:
@@ -226,6 +242,17 @@ class CompiledKernel:
 
 
 REFERENCE_RUNS = 2
+
+
+def judge_beside(program: Path, scratch: Path, reference: Path, *, oracle: Oracle) -> Outcome:
+    """Judge it on a machine on which the reference is right; UNRESOLVED on another one: the difference may be its."""
+    folders = scratch / "reference", scratch / "program"
+    for folder in folders:
+        folder.mkdir()
+    here = oracle.judge(reference, folders[0])
+    if here.verdict is not Verdict.GOOD:
+        return Outcome(Verdict.UNRESOLVED, f"the build without flags is not right there either ({here.reason})")
+    return oracle.judge(program, folders[1])
 
 
 class OrdinaryProgram:
@@ -245,8 +272,9 @@ class OrdinaryProgram:
         self.run_args, self.timeout_s, self.compile_timeout_s = tuple(run_args), timeout_s, compile_timeout_s
         self.name, self.given, self.options = source.name, given or str(source), tuple(options)
         self._oracle: Oracle | None = None
+        self._reference = Path()  # the program without flags, once there is an oracle
 
-    def build(self, flags: Flags, defines: Defines, folder: Path) -> Made | BuildFailure:
+    def build(self, flags: Flags, defines: Defines, folder: Path, executor: Executor) -> Made | BuildFailure:
         with disk_errors(folder):
             folder.mkdir(parents=True, exist_ok=True)
             place = Path(tempfile.mkdtemp(prefix="build-", dir=folder))
@@ -256,7 +284,8 @@ class OrdinaryProgram:
         own = split_arguments([argument for group in options for argument in group])
         output, program = place / "0.o", place / "program"
         given = [argument for flag in flags for argument in flag]
-        failure = self._step([*compile_options(own), *given, "-c", str(self.source), "-o", str(output)], place)
+        step = partial(self._step, place, executor)
+        failure = step([*compile_options(own), *given, "-c", str(self.source), "-o", str(output)])
         if failure is not None:
             return failure
         rest = []
@@ -265,27 +294,30 @@ class OrdinaryProgram:
                 rest.append(name)
                 continue
             other = place / f"rest-{number}.o"
-            failure = self._step([*compile_options(self.args), "-c", name, "-o", str(other)], place)
+            failure = step([*compile_options(self.args), "-c", name, "-o", str(other)])
             if failure is not None:
                 return failure
             rest.append(str(other))
-        failure = self._step([str(output), *rest, *link_options(self.args), "-o", str(program)], place)
+        failure = step([str(output), *rest, *link_options(self.args), "-o", str(program)])
         return failure or Made(file_digest(output), (output,), place, program)
 
-    def _step(self, words: list[str], place: Path) -> BuildFailure | None:
+    def _step(self, place: Path, executor: Executor, words: list[str]) -> BuildFailure | None:
         command = [*self.toolchain.driver, *words]
-        result = run(RunSpec(command, env=self.toolchain.environment(place), timeout_s=self.compile_timeout_s))
+        env = self.toolchain.environment(place)
+        result = executor.build_step(RunSpec(command, env=env, timeout_s=self.compile_timeout_s))
         if result.ok:
             return None
         require_room(place, result.stderr)
         return BuildFailure(f"compile: {result.describe()}", tuple(command), result.stderr_text.strip()[-4000:])
 
-    def expect(self, made: Made) -> None:
+    def expect(self, made: Made, executor: Executor) -> None:
         """Take what this build prints for right. Raises OracleUnusable if two runs differ or it gives no answer."""
         seen = []
+        see = partial(observe_in, args=self.run_args, timeout_s=self.timeout_s)
+        program = Path(str(made.program))
         for _ in range(REFERENCE_RUNS):
             with tempfile.TemporaryDirectory(prefix="run-", dir=made.folder) as scratch:
-                result = observe(Path(str(made.program)), self.run_args, Path(scratch), self.timeout_s)
+                result = executor.run_program(see, program, Path(scratch))
             if result.returncode is None or result.timed_out or result.stdout_bytes > len(result.stdout):
                 raise OracleUnusable(
                     f"{self.name} without flags gives no answer: {result.describe()}", hint="raise --timeout"
@@ -297,16 +329,23 @@ class OrdinaryProgram:
                 hint="make the program deterministic",
             )
         self._oracle = ReferenceOracle(seen[0], self.run_args, self.timeout_s)
+        self._reference = made.folder.parent / "reference"
+        with disk_errors(self._reference):
+            shutil.copy2(program, self._reference)
 
-    def judge(self, made: Made) -> Outcome:
+    def judge(self, made: Made, executor: Executor) -> Outcome:
+        """Against what the build without flags prints; what differs must differ from it on one machine, twice."""
         if self._oracle is None:
-            self.expect(made)
-        return _wrong_twice(lambda: self._judge(made))
-
-    def _judge(self, made: Made) -> Outcome:
+            self.expect(made, executor)
         assert self._oracle is not None and made.program is not None
         with tempfile.TemporaryDirectory(prefix="run-", dir=made.folder) as scratch:
-            return self._oracle.judge(made.program, Path(scratch))
+            first: Outcome = executor.run_program(self._oracle.judge, made.program, Path(scratch))
+        if first.verdict is not Verdict.BAD:
+            return first
+        with tempfile.TemporaryDirectory(prefix="run-", dir=made.folder) as scratch:
+            beside = partial(judge_beside, oracle=self._oracle)
+            again: Outcome = executor.run_program(beside, made.program, Path(scratch), self._reference)
+        return again if again.verdict is Verdict.BAD else _flaky(first, again)
 
     def run_argv(self, made: Made) -> tuple[str, ...]:
         return (str(made.program), *self.run_args)

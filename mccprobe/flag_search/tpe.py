@@ -23,12 +23,18 @@ WAIT_S = 60.0  # for another process's transaction
 MAX_REPEATS = 50  # of points that are known already, one after the other: the space is used up
 
 
-def tpe(evaluator: Evaluator, storage: Path, *, trials: int, seed: int) -> Point:
-    """Until the study has `trials` finished ones, whoever made them. Raises UsageError without optuna, BudgetSpent."""
+def require_optuna() -> Any:
+    """The package. Raises UsageError without it."""
     try:
         import optuna
     except ImportError as error:
         raise UsageError("--strategy tpe needs the package optuna", hint="pip install 'mccprobe[search]'") from error
+    return optuna
+
+
+def tpe(evaluator: Evaluator, storage: Path, *, trials: int, seed: int) -> Point:
+    """Until the study has `trials` finished ones, whoever made them. Raises UsageError without optuna, BudgetSpent."""
+    optuna = require_optuna()
     space = evaluator.space
     study = _study(optuna, storage, seed, _signature(evaluator))
     finished = (optuna.trial.TrialState.COMPLETE, optuna.trial.TrialState.PRUNED)

@@ -8,7 +8,6 @@ one that was measured anew.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -65,27 +64,28 @@ def read_trials(path: Path, space: Space) -> tuple[dict[Point, Trial], Shares]:
     """What a journal that `Journal` has opened holds. Raises JournalUnreadable."""
     trials: dict[Point, Trial] = {}
     shares: Shares = {}
-    for number, entry in _entries(path):
+    for number, line in enumerate(path.read_bytes().splitlines(), 1):
         try:
+            entry = json.loads(line)
             if entry["t"] == "trial":
                 trial = _trial(entry, space)
                 trials[trial.point] = trial
             elif entry["t"] == "share":
                 pair = space.point_of(entry["point"]), space.point_of(entry["against"]), bool(entry.get("again"))
-                interval = entry["interval"]
-                shares[pair] = Share(
-                    entry["ratio"], None if interval is None else Interval(*interval), entry["exact"], entry["reason"]
-                )
-        except (KeyError, TypeError, ValueError) as error:
+                interval = None if entry["interval"] is None else Interval(*map(float, entry["interval"]))
+                shares[pair] = Share(_number(entry["ratio"]), interval, entry["exact"] is True, str(entry["reason"]))
+        except (KeyError, TypeError, ValueError, AttributeError, OverflowError, RecursionError) as error:
             raise JournalUnreadable(
                 f"{path}: line {number} is no trial of this space", hint="start a new run"
             ) from error
     return trials, shares
 
 
-def _entries(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    for number, line in enumerate(path.read_bytes().splitlines(), 1):
-        yield number, json.loads(line)
+def _number(value: Any) -> float | None:
+    """Raises TypeError for what is none."""
+    if isinstance(value, bool) or not isinstance(value, int | float | None):
+        raise TypeError("no number")
+    return None if value is None else float(value)
 
 
 def _trial(entry: dict[str, Any], space: Space) -> Trial:
@@ -93,8 +93,9 @@ def _trial(entry: dict[str, Any], space: Space) -> Trial:
         raise ValueError("state")
     return Trial(
         int(entry["ordinal"]), space.point_of(entry["named"]), entry["state"], Verdict(entry["verdict"]),
-        entry["reason"], entry["object"], entry["value"], tuple(entry["samples"]), entry["max_err"],
-        entry["same_as"], float(entry["seconds"]),
+        str(entry["reason"]), str(entry["object"]), _number(entry["value"]), tuple(map(float, entry["samples"])),
+        _number(entry["max_err"]), None if entry["same_as"] is None else int(entry["same_as"]),
+        float(entry["seconds"]),
     )  # fmt: skip
 
 

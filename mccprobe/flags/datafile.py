@@ -7,6 +7,7 @@ for, with the nearest known one. Messages are bounded: a value is shown in at mo
 from __future__ import annotations
 
 import difflib
+import re
 import tomllib
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
@@ -16,6 +17,7 @@ from mccprobe.errors import BadDataFile
 
 MAX_BYTES = 1 << 20  # a data file of ours has some 10 kB; more is a mistaken path
 SHOWN = 60  # characters of a value in a message
+_DOTTED = re.compile(r"""(?<![\w"'-])(?:["'\w-]++[ \t]*+\.[ \t]*+){64}""")
 
 
 def shorten(text: str, limit: int = SHOWN) -> str:
@@ -138,6 +140,13 @@ class Table:
                 )
 
 
+def parse_toml(text: str) -> dict[str, Any]:
+    """As tomllib, whose work grows with the square of the parts of a dotted key. Raises ValueError, RecursionError."""
+    if _DOTTED.search(text):
+        raise ValueError("a key of too many parts")
+    return tomllib.loads(text)
+
+
 def read_toml(path: Path, *, schema_version: int = 1) -> Table:
     """The file's top table, its schema_version checked. Raises BadDataFile."""
     try:
@@ -150,7 +159,7 @@ def read_toml(path: Path, *, schema_version: int = 1) -> Table:
     if len(raw) > MAX_BYTES:
         raise BadDataFile(f"{path}: larger than {MAX_BYTES} bytes; not a data file of mccprobe")
     try:
-        data = tomllib.loads(raw.decode("utf-8"))
+        data = parse_toml(raw.decode("utf-8"))
     except UnicodeDecodeError as error:
         raise BadDataFile(f"{path}: not UTF-8 text (byte {error.start})") from error
     except ValueError as error:  # TOMLDecodeError, and int() on numbers with thousands of digits

@@ -6,19 +6,22 @@ tolerance, another shape or input of zeros would pass everything. So each of the
 
 from __future__ import annotations
 
+import itertools
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from mccprobe.kernel.expression import ExpressionError
 from mccprobe.kernel.spec import Case, KernelSpec
-from mccprobe.oracle.checks import SKIP_STATUS, finite_number, json_document
+from mccprobe.oracle.checks import SKIP_STATUS, document_doubt, finite_number, json_document
 from mccprobe.oracle.verdict import Verdict
 from mccprobe.process import RunResult
 
 TOLERANCE_SLACK = 1e-6  # relative: the program prints nine digits
 MAX_ZERO_SHARE = 0.5  # above it the input is as good as empty
 NEEDED = ("m", "n", "k", "input", "zero_share")  # of the contract: without them nobody knows what was run
+MAX_TOLD = 600  # characters of what a program says when it ends without its document
 UNSUPPORTED = "no kernel takes this shape"  # the contract's words for a shape that the dispatch refuses
 
 
@@ -52,7 +55,7 @@ def read_answer(kernel: KernelSpec, case: Case, result: RunResult, *, seed: int 
         return Answer(Verdict.UNRESOLVED, result.describe(), tolerance=limit)
     document = json_document(result.stdout)
     if document is None:
-        return Answer(Verdict.UNRESOLVED, _withoutjson_document(result), tolerance=limit)
+        return Answer(Verdict.UNRESOLVED, _without_document(result), tolerance=limit)
     answer = Answer(
         *_verdict(case, document, result.returncode, limit, seed),
         max_err=finite_number(document.get("max_err")),
@@ -86,9 +89,7 @@ def _verdict(
     if status not in (0, 1):
         return Verdict.UNRESOLVED, f"the host program ends with exit {status}"
     said = Verdict.GOOD if status == 0 else Verdict.BAD
-    if document.get("verdict", said) != said:
-        return Verdict.UNRESOLVED, f"exit {status}, but its document says {document.get('verdict')}"
-    doubt = _doubt(case, document, seed)
+    doubt = document_doubt(document, status, seed=seed) or _doubt(case, document)
     if doubt:
         return Verdict.UNRESOLVED, doubt
     error, own = finite_number(document.get("max_err")), finite_number(document.get("tolerance"))
@@ -117,16 +118,14 @@ def _verdict(
     return said, numbers
 
 
-def _doubt(case: Case, document: dict[str, Any], seed: int | None) -> str:
+def _doubt(case: Case, document: dict[str, Any]) -> str:
     """Why a verdict would be about something else than this case, "" if it is not."""
     missing = [name for name in NEEDED if name not in document]
     if missing:
         return f"the host program does not say {', '.join(missing)} (kernels/README.md)"
-    for name, asked in (("m", case.m), ("n", case.n), ("k", case.k), ("seed", seed)):
-        if asked is not None and document.get(name, asked) != asked:
+    for name, asked in (("m", case.m), ("n", case.n), ("k", case.k)):
+        if document[name] != asked:
             return f"the host program ran {name} = {document[name]}, not {asked}"
-    if document.get("elements") == 0:
-        return "the host program compared no element"
     share = finite_number(document.get("zero_share"))
     if document.get("input") == "zero" or (share is not None and share > MAX_ZERO_SHARE):
         return "all-zero input: any kernel that writes zeros passes it"
@@ -139,12 +138,18 @@ def _numbers(document: dict[str, Any], error: float | None) -> str:
     return f"{wrong}/{elements} wrong, max_err {told}" if elements is not None else f"max_err {told}"
 
 
-def _withoutjson_document(result: RunResult) -> str:
+def _without_document(result: RunResult) -> str:
     lines = result.stderr_text.strip().splitlines()
-    told = next((line for line in lines if "TRAP" in line), lines[-1] if lines else "")
+    at = next((number for number, line in enumerate(lines) if "TRAP" in line), len(lines) - 1)
+    told = " ".join(filter(None, ["".join(lines[at : at + 1]), _indented(lines[at + 1 :])]))[:MAX_TOLD]
     if result.returncode == SKIP_STATUS:
         return f"invalid program: {told}" if told else "exit 125 (cannot tell)"
     return f"{result.describe()} without the JSON document of the contract" + (f": {told}" if told else "")
+
+
+def _indented(lines: Sequence[str]) -> str:
+    """What belongs to the line before: which lanes did what."""
+    return "; ".join(line.strip() for line in itertools.takewhile(lambda line: line.startswith("  "), lines))
 
 
 def _launches(value: object) -> dict[str, int] | None:

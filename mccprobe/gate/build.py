@@ -12,7 +12,7 @@ import hashlib
 import json
 import os
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,7 +23,7 @@ from mccprobe.gate.answer import Answer, read_answer
 from mccprobe.gate.launchable import emulated_launches, kernels_in
 from mccprobe.kernel.spec import Case, KernelSpec
 from mccprobe.oracle.verdict import Verdict
-from mccprobe.process import RunSpec, run
+from mccprobe.process import RunResult, RunSpec, run
 from mccprobe.toolchain.base import Toolchain
 from mccprobe.toolchain.command import (
     compile_options,
@@ -98,18 +98,20 @@ class CaseResult:
 def build_kernel(
     kernel: KernelSpec, toolchain: Toolchain, *, flags: Sequence[Sequence[str]] = (),
     defines: Mapping[str, str] | None = None, folder: Path, timeout_s: float = 300.0, arch: str = DEFAULT_ARCH,
+    step: Callable[[RunSpec], RunResult] = run,
 ) -> BuiltKernel | BuildFailure:  # fmt: skip
     """Compile and link below `folder`, in a folder of this build's own, which stays.
 
     flags: driver arguments, one group a flag, such as ("-mllvm", "-mtgpu-load-store-opt"); they win over the
     same option of kernel.toml. defines: -D parameters, for the host program too. timeout_s: of one command.
     The host program's objects are kept in `folder` and used again, so a folder is for one run over unchanged
-    sources. Raises RunDirectoryUnusable when the disk is full.
+    sources. step: runs each command, such as an executor's `build_step`.
+    Raises RunDirectoryUnusable when the disk is full.
     """
     with disk_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
         place = Path(tempfile.mkdtemp(prefix="build-", dir=folder))
-    return _Build(kernel, toolchain, folder, place, timeout_s, arch).make(
+    return _Build(kernel, toolchain, folder, place, timeout_s, arch, step).make(
         tuple(tuple(flag) for flag in flags), tuple(sorted((defines or {}).items()))
     )
 
@@ -124,10 +126,11 @@ class _Build:
     """One build in progress."""
 
     def __init__(
-        self, kernel: KernelSpec, toolchain: Toolchain, folder: Path, place: Path, timeout_s: float, arch: str
-    ) -> None:
+        self, kernel: KernelSpec, toolchain: Toolchain, folder: Path, place: Path, timeout_s: float, arch: str,
+        step: Callable[[RunSpec], RunResult],
+    ) -> None:  # fmt: skip
         self.kernel, self.toolchain, self.folder, self.place = kernel, toolchain, folder, place
-        self.timeout_s, self.arch = timeout_s, arch
+        self.timeout_s, self.arch, self.run_step = timeout_s, arch, step
         self.env = toolchain.environment(place)
         self.commands: list[tuple[str, ...]] = []
         self.seconds = 0.0
@@ -186,7 +189,7 @@ class _Build:
 
     def _step(self, command: tuple[str, ...], output: Path) -> None:
         self.commands.append(command)
-        result = run(RunSpec(command, cwd=self.place, env=self.env, timeout_s=self.timeout_s))
+        result = self.run_step(RunSpec(command, cwd=self.place, env=self.env, timeout_s=self.timeout_s))
         self.seconds += result.seconds
         if result.ok and output.is_file():
             return

@@ -71,7 +71,7 @@ def kernel_name(text: str) -> str:
             break
         elif depth == 0 and text.startswith("::", at):
             start = at + 2
-        elif depth == 0 and character == " " and text[:at].endswith("void"):
+        elif depth == 0 and character == " " and text.endswith("void", 0, at):
             start = at + 1
     return text[start:end].replace(" ", "")
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from mccprobe.errors import InputError, UsageError
 from mccprobe.flags.catalogue import ResolvedFlag, load_catalogue
+from mccprobe.flags.datafile import shorten
 from mccprobe.kernel.shipped import FILE_NAME
 from mccprobe.kernel.spec import KernelSpec, find_shipped_kernels, is_shipped, load_kernel, shipped_kernel
 from mccprobe.toolchain.choose import Choice, choose
@@ -85,7 +86,7 @@ def split_flags(text: str) -> Flags:
     try:
         words = shlex.split(text)
     except ValueError as error:
-        raise UsageError(f"{text}: cannot be split: {error}") from error
+        raise UsageError(f"{shorten(text)}: cannot be split: {error}") from error
     names: list[str] = []
     rest = iter(words)
     for word in rest:

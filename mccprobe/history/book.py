@@ -135,9 +135,13 @@ class Book:
                 except (ValueError, RecursionError):
                     damaged.append(Damage(number, line[:SHOWN].decode("utf-8", "replace").rstrip("\n"), ended))
         except OSError as error:
-            raise JournalUnreadable(f"{self.path}: cannot be read: {error.strerror or error}") from error
+            raise JournalUnreadable(
+                f"{self.path}: cannot be read: {error.strerror or error}", hint="choose another --journal FILE"
+            ) from error
         if damaged and not entries and damaged[0].number == 1 and damaged[0].ended:
-            raise JournalUnreadable(f"{self.path}: not a journal", hint="the journal is made by the first entry")
+            raise JournalUnreadable(
+                f"{self.path}: not a journal", hint="choose another --journal FILE; it is made by the first entry"
+            )
         return Contents(tuple(entries), tuple(damaged))
 
     def entries(self) -> tuple[Entry, ...]:
@@ -161,12 +165,12 @@ class Book:
         if data["t"] == "journal":
             raise JournalUnreadable(
                 f"{self.path}: the journal of one run, not the one across runs",
-                hint=f"that is {DEFAULT_BOOK} beside the run directories",
+                hint=f"choose another --journal FILE: that is {DEFAULT_BOOK} beside the run directories",
             )
         if data.get("version") != FORMAT["version"]:
             raise JournalUnreadable(
                 f"{self.path}: format {data.get('version')}, this mccprobe reads {FORMAT['version']}",
-                hint="a later mccprobe wrote it",
+                hint="a later mccprobe wrote it; choose another --journal FILE",
             )
 
 

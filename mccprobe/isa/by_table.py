@@ -23,13 +23,16 @@ KINDS = {"mp_": "mtgpu-elf", "gfx": "amdgpu-elf"}  # how targets begin, and the 
 NO_OPERANDS = "a table names instructions without their operands: branch targets and loops are not known"
 
 
-def tables_folder() -> Path:
-    """Where tables are looked for by themselves."""
+def tables_folder() -> Path | None:
+    """Where tables are looked for by themselves; None if none is named and the user has no home folder."""
     named = os.environ.get("MCCPROBE_TABLES")
     if named:
         return Path(named).absolute()
-    base = os.environ.get("XDG_DATA_HOME") or str(Path.home() / ".local" / "share")
-    return Path(base) / "mccprobe" / "tables"
+    base = os.environ.get("XDG_DATA_HOME")
+    try:
+        return (Path(base) if base else Path.home() / ".local" / "share") / "mccprobe" / "tables"
+    except RuntimeError:
+        return None
 
 
 @lru_cache(maxsize=8)

@@ -103,9 +103,10 @@ def target_index(function: Function, target: str, by_address: dict[int, int]) ->
         return None
     if target in function.labels:
         return function.labels[target]
-    if target.startswith("0x"):
-        return by_address.get(int(target, 16))
-    return None
+    try:
+        return by_address.get(int(target, 16)) if target.startswith("0x") else None
+    except ValueError:  # a symbol that begins so
+        return None
 
 
 def address_index(instructions: Sequence[Instruction]) -> dict[int, int]:

@@ -16,13 +16,13 @@ from mccprobe.isa.records import Listing
 
 SNIFF_CHARACTERS = 1 << 16  # a header, or an instruction, stands in the first 64 KB of every listing
 _FILE_FORMAT = re.compile(r"^.*:\s+file format (\S+)", re.MULTILINE)
-_CONTROL = re.compile(r"^\s*(?:[0-9a-f]+:.*)?\[N[-a-z]{2}D[-a-z]{3}\]", re.MULTILINE)
+_CONTROL = re.compile(r"^[ \t]*+(?:[0-9a-f]+:.*)?\[N[-a-z]{2}D[-a-z]{3}\]", re.MULTILINE)
 _OBJDUMP_LINE = re.compile(
     r"^ *[0-9a-fA-F]+:\s+(?:[0-9a-f]{2} ?)+\s*\t|^\t\S.*// [0-9A-F]{6,}: [0-9A-F]{2}|^[0-9a-f]{8,} <.*>:$", re.MULTILINE
 )
-_NVDISASM = re.compile(r"^\s*/\*[0-9a-f]{4,}\*/\s", re.MULTILINE)
-_AMD_ASM = re.compile(r"^\s*\.amdgcn_target\b|^\s*\.amdhsa_|^\s*\.amdgpu_metadata\b", re.MULTILINE)
-_MTGPU_ASM = re.compile(r"\.mtgpu_metadata\.start|^\s*\[N[-a-z]{2}D[-a-z]{3}\]", re.MULTILINE)
+_NVDISASM = re.compile(r"^[ \t]*+/\*[0-9a-f]{4,}\*/\s", re.MULTILINE)
+_AMD_ASM = re.compile(r"^[ \t]*+\.(?:amdgcn_target\b|amdhsa_|amdgpu_metadata\b)", re.MULTILINE)
+_MTGPU_ASM = re.compile(r"\.mtgpu_metadata\.start|^[ \t]*+\[N[-a-z]{2}D[-a-z]{3}\]", re.MULTILINE)
 
 
 def sniff(text: str) -> str:

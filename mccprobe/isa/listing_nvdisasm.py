@@ -16,17 +16,27 @@ from mccprobe.isa.pipes import pipe_table
 from mccprobe.isa.records import Instruction, Listing, UnknownLine
 
 _INSTRUCTION = re.compile(
-    r"^\s*/\*([0-9a-f]{4,})\*/\s+(?:\{\s*)?(?:(@!?U?P[\dT]+)\s+)?([A-Z][\w.]*)\s*([^;]*?)\s*;?\s*\}?\s*"
-    r"(?:/\* 0x([0-9a-f]{16}) \*/)?\s*$"
+    r"^\s*+/\*([0-9a-f]{4,16})\*/\s++(?:\{\s*+)?(?:(@!?U?P[\dT]++)\s++)?([A-Z][\w.]*+)\s*+(.*)$", re.DOTALL
 )
+_CODE = re.compile(r"/\* 0x([0-9a-f]{16}) \*/$")
+_CODE_LENGTH = 24  # characters of such a comment
 _CONTINUED = re.compile(r"^\s*/\* 0x([0-9a-f]{16}) \*/\s*$")
 _FUNCTION = re.compile(r"^\s*(?:\.text\.([^\s:]+):|Function : (\S+))\s*$")
 _LABEL = re.compile(r"^\s*(\.L_?\w+|\.L):\s*$")
-_PASSED_OVER = re.compile(r"^\s*(?:\.[\w.]+.*|//.*|\.{3,}.*|=+|Fatbin .*|[\w ]+ = .*|code for .*|[\w$]+:|)\s*$")
+_PASSED_OVER = re.compile(r"^\s*+(?:\.[\w.]+.*|//.*|\.{3,}.*|=+|Fatbin .*|[\w ]+ = .*|code for .*|[\w$]+:|)\s*$")
 _DATA = re.compile(r"^\s*/\*[0-9a-f]{4,}\*/\s+\.\w+\s")  # contents of a section that is no code
 _SECTION = re.compile(r"^\s*\.section\s+([^\s,]+)")
 _TOLD_TARGET = re.compile(r"^\s*\.target\s+(sm_\w+)|^code for (sm_\w+)")
 _TARGET = re.compile(r"`\(([^)]+)\)|(?:^|[\s,])(0x[0-9a-f]+)$")
+
+
+def _operands(rest: str) -> tuple[str, str]:
+    """What stands behind a mnemonic: operands, and the digits of the word ("" without). In steps, each over once."""
+    rest = rest.rstrip()
+    found = _CODE.match(rest, max(0, len(rest) - _CODE_LENGTH))
+    if found is not None:
+        rest = rest[: found.start()].rstrip()
+    return rest.removesuffix("}").rstrip().removesuffix(";").rstrip(), found[1] if found else ""
 
 
 def parse_nvdisasm(text: str) -> Listing:
@@ -38,13 +48,13 @@ def parse_nvdisasm(text: str) -> Listing:
     in_code, chip = True, ""
     for number, line in enumerate(lines, 1):
         found = _INSTRUCTION.match(line)
-        if found is not None:
-            operands = found[4]
+        operands, code = _operands(found[4]) if found is not None else ("", "")
+        if found is not None and ";" not in operands:
             kind = table.find(found[3])
             place = _TARGET.search(operands) if kind.flow in ("branch", "call") else None
             target = (place[1] or hex(int(place[2], 16))) if place else ""
             body = f"{found[3]} {operands}" if operands else found[3]
-            data = bytes.fromhex(found[5])[::-1] if found[5] else None
+            data = bytes.fromhex(code)[::-1] if code else None
             build.current.append(
                 Instruction(
                     int(found[1], 16), data, found[3], operands, body, kind.pipe, target, "", found[2] or "", number

@@ -21,16 +21,18 @@ from mccprobe.isa.pipes import UNKNOWN, PipeTable, pipe_table
 from mccprobe.isa.records import Instruction, Listing, UnknownLine
 
 _FORMAT = re.compile(r"^.*:\s+file format (\S+)\s*$")
-_HEAD = re.compile(r"^(?:([0-9a-fA-F]+) )?<(.*)>:\s*$")
+_HEAD = re.compile(r"^(?:([0-9a-fA-F]{1,16}) )?<(.*)>:\s*$")
 _RELOCATION = re.compile(r"^\s*[0-9a-fA-F]+:\s+R_\w+|^\t\t\t?[0-9a-fA-F]{8,}:\s+\S")
 _BYTES = re.compile(r"^(?:[0-9a-fA-F]{2}(?: |$))+ *$")
 _PASSED_OVER = re.compile(r"^(?:Disassembly of section .*|\s*[;#].*|\s*\.\.\.\s*|SYMBOL TABLE:|\s*)$")
 _MTGPU_STATEMENT = re.compile(r"^(?:\[([^\]\s]{2,16})\]\s*)?(?:(EX)\s+)?(\S+)\s*(.*)$")
-_X86_TARGET = re.compile(r"^(?:0x)?([0-9a-fA-F]+)(?: <.*>)?$")
+_X86_TARGET = re.compile(r"^(?:0x)?([0-9a-fA-F]{1,16})(?: <.*>)?$")
 _SYMBOL = re.compile(r"<(.+?)>\s*$")
 _X86_PREFIXES = frozenset({"lock", "rep", "repz", "repe", "repne", "repnz", "notrack", "bnd", "xacquire", "xrelease"})
 _ISA_OF_FORMAT = (("hexagon", "hexagon"), ("amdgpu", "amdgpu"), ("mtgpu", "mtgpu"), ("x86", "x86"), ("i386", "x86"))
 _AMD_WORD_DIGITS = 8
+_ADDRESS_DIGITS = 16
+_DIGITS = re.compile(r"[0-9a-fA-F]+")
 
 
 def bytes_of(code: str) -> bytes | None:
@@ -46,6 +48,11 @@ def bytes_of(code: str) -> bytes | None:
         return b"".join([bytes.fromhex(group)[::-1] for group in code.split()])
     except ValueError:
         return None
+
+
+def address_of(digits: str) -> int | None:
+    """A place of at most 64 bits; int() would take signs, underscores and numbers of any length."""
+    return int(digits, 16) if len(digits) <= _ADDRESS_DIGITS and _DIGITS.fullmatch(digits) else None
 
 
 class _ObjdumpParser:
@@ -90,11 +97,8 @@ class _ObjdumpParser:
             return False
         code, mark, symbol = code.partition("<")
         data = bytes_of(code.strip())
-        try:
-            address = int(where, 16)
-        except ValueError:
-            return False
-        if not data:
+        address = address_of(where.strip())
+        if address is None or not data:
             return False
         if not self.isa:
             self.use("mtgpu" if head.lstrip().startswith("[N") else "amdgpu")
@@ -136,12 +140,9 @@ class _ObjdumpParser:
         where, mark, code = head.partition(":")
         if not mark:
             return False
-        where, code = where.lstrip(), code.strip()
-        if not where.isalnum():  # int() would take signs and underscores
-            return False
-        try:
-            address = int(where, 16)
-        except ValueError:
+        code = code.strip()
+        address = address_of(where.lstrip())
+        if address is None:
             return False
         if not code and rest and _BYTES.match(rest[0]):  # GNU objdump: the bytes are a field of their own
             code, rest = rest[0], rest[1:]

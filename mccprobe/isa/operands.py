@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from mccprobe.isa.records import Instruction
@@ -14,14 +15,14 @@ from mccprobe.isa.records import Instruction
 # nvdisasm writes the last register of a file by name (CUDA binary utilities, "Instruction set reference")
 SPECIAL = {"RZ": ("R", 255), "URZ": ("UR", 63), "PT": ("P", 7), "UPT": ("UP", 7)}
 
-_SPLIT = re.compile(r",\s*(?![^\[]*\])|\s+(?![^\[]*\])")
+_BETWEEN = re.compile(r",\s*+|\s++")
 _TOKEN = re.compile(
-    r"(?<![\w.])(?:(?P<bank>[A-Za-z]*)\[(?P<first>\d+):(?P<last>\d+)\]"
-    r"|(?P<hex>[-+]?0x[0-9a-fA-F]+)(?!\w)"
+    r"(?<![\w.])(?:(?P<bank>[A-Za-z]*)\[(?P<first>\d{1,18}):(?P<last>\d{1,18})\]"
+    r"|(?P<hex>[-+]?0x[0-9a-fA-F]{1,32})(?!\w)"
     r"|(?P<real>[-+]?(?:\d+\.\d*(?:e[-+]?\d+)?|INF|NAN|QNAN)(?![\w.]))"
-    r"|(?P<register>[A-Za-z]{1,3})(?P<number>\d+)(?!\w)"
+    r"|(?P<register>[A-Za-z]{1,3})(?P<number>\d{1,18})(?!\w)"
     r"|(?P<special>U?RZ|U?PT)(?!\w)"
-    r"|(?P<integer>[-+]?\d+)(?!\w))"
+    r"|(?P<integer>[-+]?\d{1,18})(?!\w))"
 )
 _LABEL = re.compile(r"`?\(?\.L|BB\d+_\d+")
 FLAGS = ("negative", "absolute", "inverted", "reuse")  # end the numbers of a register, after number and span
@@ -96,12 +97,30 @@ def _parse(text: str) -> Operand:
     return name, tuple(numbers)
 
 
+def _fields(text: str) -> Iterator[str]:
+    """The operands: parted by commas and blanks, but not within brackets."""
+    start = 0
+    opening = closing = -1  # the next brackets behind the place; looked for once each, so that long texts cost little
+    for between in _BETWEEN.finditer(text):
+        place = between.end()
+        if opening < place:
+            opening = text.find("[", place) if opening != len(text) else opening
+            opening = len(text) if opening < 0 else opening
+        if closing < place:
+            closing = text.find("]", place) if closing != len(text) else closing
+            closing = len(text) if closing < 0 else closing
+        if closing >= opening:
+            yield text[start : between.start()]
+            start = place
+    yield text[start:]
+
+
 def sample_of(instruction: Instruction, slot: int = -1, *, probe: bool = False) -> Sample | None:
     """A sample, None where the listing gave no bytes."""
     data = instruction.data
     if not data or not instruction.mnemonic:
         return None
-    operands = [parse_operand(part) for part in _SPLIT.split(instruction.operands.strip()) if part]
+    operands = [parse_operand(part) for part in _fields(instruction.operands.strip()) if part]
     if instruction.flags:
         operands.insert(0, parse_operand(instruction.flags.lstrip("@")))
     kinds = tuple(kind for kind, _ in operands)

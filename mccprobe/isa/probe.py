@@ -142,11 +142,14 @@ class _Prober:
 
     def ask_all(self, words: Sequence[tuple[int, int, int]], deadline: float, progress: Callable[[str], None]) -> None:
         """In batches, until the deadline."""
+        began = time.monotonic()
         for start in range(0, len(words), BATCH_WORDS):
             if time.monotonic() > deadline:
                 self.result.complete = False
                 return
-            progress(f"probing: {start} of {len(words)} words, {self.result.decoded} decoded")
+            spent = time.monotonic() - began
+            left = f", about {spent / start * (len(words) - start):.0f} s left" if start else ""
+            progress(f"probing: {start} of {len(words)} words, {self.result.decoded} decoded{left}")
             self.ask(words[start : start + BATCH_WORDS], deadline)
 
     def ask(self, words: Sequence[tuple[int, int, int]], deadline: float) -> None:

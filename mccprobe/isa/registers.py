@@ -102,7 +102,8 @@ def shape_of(text: str, isa: str) -> tuple[str, tuple[Register, ...]]:
         found.append(register)
         return f"{register.bank}#{register.size}{match['shape'] or ''}"
 
-    return _PATTERNS[isa].sub(blank, text), tuple(found)
+    pattern = _PATTERNS.get(isa)  # none: nothing is known of how this set writes its registers
+    return (pattern.sub(blank, text), tuple(found)) if pattern else (text, ())
 
 
 def registers_of(text: str, isa: str) -> tuple[Register, ...]:

@@ -122,10 +122,10 @@ class _Reader:
             self.bad(where, f"no text of at most {MAX_TEXT} characters")
         return value
 
-    def items(self, owner: Mapping[str, Any], key: str, limit: int = MAX_ROWS) -> list[Any]:
+    def items(self, owner: Mapping[str, Any], key: str, limit: int = MAX_ROWS, where: str = "") -> list[Any]:
         value = owner.get(key)
         if not isinstance(value, list) or len(value) > limit:
-            self.bad(key, f"no list of at most {limit} entries")
+            self.bad(f"{where}{key}", f"no list of at most {limit} entries")
         return value
 
     def mapping(self, value: Any, where: str) -> dict[str, Any]:
@@ -147,7 +147,7 @@ class _Reader:
             self.bad("format_version", f"{top.get('format_version')!r:.60}; this mccprobe reads {FORMAT_VERSION}")
         unknown = sorted(set(top) - _PARTS)
         if unknown:
-            self.bad(unknown[0], "unknown key")
+            self.bad(f"{unknown[0]:.60}", "unknown key")
         names, pipes = self.mnemonics(top)
         forms = [
             tuple(self.text(kind, f"forms[{number}]") for kind in self.form(form, number))
@@ -202,7 +202,7 @@ class _Reader:
         size = self.integer(guard, "size", 1, MAX_WORD_BYTES, where)
         width = self.integer(guard, "width", 1, MAX_REFUSED_BITS, where)
         low = self.integer(guard, "low", 0, 8 * size - width, where)
-        refused = self.items(guard, "refused", 1 << width)
+        refused = self.items(guard, "refused", 1 << width, where)
         if any(type(value) is not int or not 0 <= value < 1 << width for value in refused):
             self.bad(f"{where}refused", f"a value that is none of {width} bits")
         return Guard(size, low, width, tuple(refused))
@@ -220,7 +220,7 @@ class _Reader:
             self.bad(where + "relaxed", "a row that accepts every word")
         samples = self.integer(row, "samples", 1, 1 << 40, where)
         form = None if row.get("form") is None else forms[self.integer(row, "form", 0, len(forms) - 1, where)]
-        numbers = self.items(row, "guards", 100)
+        numbers = self.items(row, "guards", 100, where)
         if any(type(number) is not int or not 0 <= number < len(guards) for number in numbers):
             self.bad(f"{where}guards", "a guard that is not there")
         return Row(
@@ -257,7 +257,7 @@ class _Reader:
         where = f"conflicts[{number}]."
         conflict = self.mapping(entry, where)
         size = self.integer(conflict, "size", 1, MAX_WORD_BYTES, where)
-        names = tuple(self.text(name, where + "mnemonics") for name in self.items(conflict, "mnemonics", 1000))
+        names = tuple(self.text(name, where + "mnemonics") for name in self.items(conflict, "mnemonics", 1000, where))
         return size, self.number(conflict.get("word"), size, where + "word"), names
 
     def counts(self, value: Any, where: str) -> dict[str, int]:

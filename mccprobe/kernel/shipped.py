@@ -26,6 +26,12 @@ def find_shipped_kernels() -> list[Path]:
     return _kernels_in(folder) if folder else []
 
 
+def file_or_shipped(path: Path) -> Path:
+    """`path`, or where there is no such file the folder of the shipped kernel of that name, if there is one."""
+    named = next((folder for folder in find_shipped_kernels() if folder.name == str(path)), None)
+    return path if named is None or path.exists() else named
+
+
 def is_shipped(path: Path) -> bool:
     """True if the file or folder really lies in the folder of shipped kernels (links are followed)."""
     folder = kernels_folder()

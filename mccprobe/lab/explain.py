@@ -47,8 +47,22 @@ RULES = {
         "race in shared memory",
         "Two warps use one word, one of them writes, and no __syncthreads lies between: which comes first is chance.",
     ),
+    "global-race": Rule(
+        "race in global memory",
+        "Two warps with no __syncthreads between, or two blocks, use one word and nothing puts them in order: which "
+        "value stays is chance. An atomic operation, a barrier or another launch does.",
+    ),
+    "block-race": Rule(
+        "a block uses what another block of the launch writes",
+        "Blocks run in any order and side by side, so the result is sure only if it does not depend on this word.",
+    ),
+    "misaligned": Rule(
+        "a wide access that is not aligned as its type",
+        "The compiler takes the alignment for granted; what MP22 does without it is not documented, and other GPUs "
+        "end the kernel.",
+    ),
     "warp-race": Rule(
-        "lanes of one warp meet in shared memory without __syncwarp",
+        "lanes of one warp meet in memory without __syncwarp",
         "Whether the lanes of a warp of MP22 run in step is not documented; a __syncwarp or __syncthreads between "
         "makes it sure.",
     ),
@@ -59,6 +73,12 @@ RULES = {
     "stale-fragment": Rule(
         "a fragment older than the emulator keeps",
         "The emulator keeps 32 WMMA operands a warp; this says nothing about the kernel on a GPU.",
+    ),
+    "unloaded-fragment": Rule(
+        "a fragment that nothing was loaded into", "An operand of mma_sync must come from load_matrix_sync."
+    ),
+    "crash": Rule(
+        "the kernel crashed", "An access that is not watched, as one beside an array of the thread's own, went wild."
     ),
     "trap": Rule("the emulator stopped", "It cannot go on with this program; what it says stands above."),
 }

@@ -174,15 +174,15 @@ def read_observation(path: Path, case: str) -> Observation:
     try:
         document = json.loads(path.read_bytes().decode("utf-8", "replace"))
         if document["schema_version"] != FORMAT:
-            raise LabReportUnreadable(f"{path}: format {document['schema_version']}, expected {FORMAT}")
+            raise LabReportUnreadable(f"{path}: format {document['schema_version']!s:.60}, expected {FORMAT}")
         return Observation(
             tuple(_finding(entry, case) for entry in document["findings"]),
             tuple(_bank_use(entry) for entry in document["banks"]),
             tuple(_launched(entry) for entry in document["kernels"]),
-            document["ended"],
+            None if document["ended"] is None else _text(document["ended"]),
         )
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise LabReportUnreadable(f"{path}: no report of the emulator: {error}") from error
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
+        raise LabReportUnreadable(f"{path}: no report of the emulator: {str(error)[:200]}") from error
 
 
 def merge(observations: Iterable[Observation]) -> Merged:
@@ -217,35 +217,52 @@ def _place(entry: Mapping[str, Any] | None) -> Place | None:
     if entry is None or not entry["line"]:
         return None
     return Place(
-        entry["file"], entry["line"], entry["column"], entry["function"], entry["outer_file"], entry["outer_line"]
-    )
+        _text(entry["file"]), _number(entry["line"]), _number(entry["column"]), _text(entry["function"]),
+        _text(entry["outer_file"]), _number(entry["outer_line"]),
+    )  # fmt: skip
 
 
 def _place_dict(place: Place | None) -> dict[str, Any] | None:
     return None if place is None else place.to_dict()
 
 
-def _triple(values: Sequence[int]) -> tuple[int, int, int]:
-    x, y, z = values
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise TypeError("no text")
+    return value
+
+
+def _number(value: Any, low: int = 0) -> int:
+    if type(value) is not int or not low <= value < 1 << 64:
+        raise TypeError("no count")
+    return value
+
+
+def _triple(values: Sequence[Any]) -> tuple[int, int, int]:
+    x, y, z = map(_number, values)
     return x, y, z
 
 
 def _finding(entry: Mapping[str, Any], case: str) -> Finding:
-    groups = tuple(LaneGroup(one["lanes"], one["what"], _place(one["site"])) for one in entry["groups"])
+    groups = tuple(LaneGroup(_text(one["lanes"]), _text(one["what"]), _place(one["site"])) for one in entry["groups"])
+    warp = None if entry["warp"] is None else _number(entry["warp"])
     return Finding(
-        entry["kind"], entry["severity"], entry["kernel"], _triple(entry["block"]), entry["warp"], entry["lanes"],
-        entry["count"], entry["text"], _place(entry["site"]), _place(entry["other"]), groups, case,
+        _text(entry["kind"]), _text(entry["severity"]), _text(entry["kernel"]), _triple(entry["block"]), warp,
+        _text(entry["lanes"]), _number(entry["count"]), _text(entry["text"]), _place(entry["site"]),
+        _place(entry["other"]), groups, case,
     )  # fmt: skip
 
 
 def _bank_use(entry: Mapping[str, Any]) -> BankUse:
-    place = _place(entry["site"]) or Place("", 0, 0, entry["site"]["function"])
-    numbers = (entry[name] for name in ("bytes", "groups", "cycles", "ideal", "worst", "uncounted"))
-    return BankUse(entry["kernel"], place, entry["access"], *numbers)
+    place = _place(entry["site"]) or Place("", 0, 0, _text(entry["site"]["function"]))
+    lows = {"groups": 1}  # without a single access there is no entry
+    names = ("bytes", "groups", "cycles", "ideal", "worst", "uncounted")
+    counts = (_number(entry[name], lows.get(name, 0)) for name in names)
+    return BankUse(_text(entry["kernel"]), place, _text(entry["access"]), *counts)
 
 
 def _launched(entry: Mapping[str, Any]) -> Launched:
     return Launched(
-        entry["name"], entry["launches"], entry["blocks"], tuple(entry["grid"]), tuple(entry["block"]),
-        entry["static_bytes"], entry["dynamic_bytes"],
+        _text(entry["name"]), _number(entry["launches"]), _number(entry["blocks"]), _triple(entry["grid"]),
+        _triple(entry["block"]), _number(entry["static_bytes"]), _number(entry["dynamic_bytes"]),
     )  # fmt: skip

@@ -202,9 +202,13 @@ class KernelOracle:
             return early
         document = json_document(result.stdout)
         max_err = finite_number(document.get("max_err")) if document else None
-        if result.returncode in (0, 1) and document is None:
-            return Outcome(Verdict.UNRESOLVED, f"{result.describe()} without the JSON document of the contract")
+        if result.returncode in (0, 1):
+            doubt = document_doubt(document, result.returncode, seed=self.seed)
+            if doubt:
+                return Outcome(Verdict.UNRESOLVED, doubt, max_err)
         if result.returncode == 0:
+            if document and finite_number(document.get("mismatches")):
+                return Outcome(Verdict.UNRESOLVED, f"{self._numbers(document)}: exit 0 all the same", max_err)
             return Outcome(Verdict.GOOD, self._numbers(document), max_err)
         if result.returncode == 1:
             return Outcome(Verdict.BAD, self._numbers(document), max_err)
@@ -223,6 +227,23 @@ class KernelOracle:
         wrong, elements = document.get("mismatches"), document.get("elements")
         error = document.get("max_err")
         return f"{wrong}/{elements} wrong, max_err {'not finite' if error is None else error}"
+
+
+def document_doubt(document: dict[str, object] | None, status: int, *, seed: int | None) -> str:
+    """Why what a host program prints beside exit 0 or 1 is no answer to what was asked, "" if it is one.
+
+    seed: that was asked for, None if the caller does not care. The contract is in kernels/README.md.
+    """
+    if document is None:
+        return f"exit {status} without the JSON document of the contract"
+    said = document.get("verdict")
+    if said is not None and said != (Verdict.GOOD if status == 0 else Verdict.BAD):
+        return f"exit {status}, but its document says {said}"
+    if seed is not None and document.get("seed", seed) != seed:
+        return f"the host program ran seed = {document['seed']}, not {seed}"
+    if document.get("elements") == 0:
+        return "the host program compared no element"
+    return ""
 
 
 def finite_number(value: object) -> float | None:

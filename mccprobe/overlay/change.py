@@ -9,7 +9,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from mccprobe.errors import BadDataFile, PatchDoesNotApply, UsageError
 
@@ -20,11 +20,13 @@ _FILE = re.compile(r"^\+\+\+ (\S+)")
 
 @dataclass(frozen=True)
 class Replacement:
-    """old: whole text to be found once. what: how it is called in a message."""
+    """old: whole text to be found once. what: how it is called in a message. lines: it is whole lines, so it is found
+    only where a line begins and where one ends."""
 
     old: str
     new: str
     what: str
+    lines: bool = False
 
 
 def replacement(old: str, new: str) -> Replacement:
@@ -40,7 +42,7 @@ def parse_patch(text: str, name: str) -> list[Replacement]:
     """The hunks of a unified diff of one file. Raises BadDataFile."""
     found: list[Replacement] = []
     files: set[str] = set()
-    lines = text.splitlines(keepends=True)
+    lines = text_lines(text)
     at = 0
     while at < len(lines):
         if header := _FILE.match(lines[at]):
@@ -63,18 +65,22 @@ def _hunk(lines: Sequence[str], at: int, hunk: re.Match[str], name: str) -> tupl
     first = at + 1
     old: list[str] = []
     new: list[str] = []
+    last = "\\"
     at += 1
-    while at < len(lines) and (len(old) < wanted_old or len(new) < wanted_new):
+    while at < len(lines) and (len(old) < wanted_old or len(new) < wanted_new or lines[at].startswith("\\")):
         line = lines[at]
         mark, rest = line[:1], line[1:]
-        if mark not in (" ", "-", "+", "\n"):
+        if line.strip("\r\n") == "":  # an empty context line that lost its blank
+            mark, rest = " ", line
+        if mark == "\\":  # the line before it ends the file without a newline
+            for side in _sides(last, old, new):
+                side[-1] = side[-1].removesuffix("\n").removesuffix("\r")
+        elif mark not in (" ", "-", "+"):
             break
-        if mark == "\n":  # an empty context line that lost its blank
-            rest = "\n"
-        if mark != "+":
-            old.append(rest)
-        if mark != "-":
-            new.append(rest)
+        else:
+            for side in _sides(mark, old, new):
+                side.append(rest)
+            last = mark
         at += 1
     if (len(old), len(new)) != (wanted_old, wanted_new):
         raise BadDataFile(f"{name}: the hunk at line {first} is cut off")
@@ -82,29 +88,45 @@ def _hunk(lines: Sequence[str], at: int, hunk: re.Match[str], name: str) -> tupl
         raise BadDataFile(f"{name}: the hunk at line {first} has no line to be found by", hint="give it context")
     if old == new:
         raise BadDataFile(f"{name}: the hunk at line {first} changes nothing")
-    return at, Replacement("".join(old), "".join(new), f"the hunk at line {first} of {name}")
+    return at, Replacement("".join(old), "".join(new), f"the hunk at line {first} of {name}", lines=True)
+
+
+def _sides(mark: str, old: list[str], new: list[str]) -> list[list[str]]:
+    """The sides of a hunk that a line with this mark belongs to."""
+    return {" ": [old, new], "-": [old], "+": [new]}.get(mark, [])
 
 
 def apply_once(text: str, changes: Sequence[Replacement], header: str) -> str:
     """The changed text. Raises PatchDoesNotApply with the count where one does not apply exactly once."""
     for change in changes:
-        places = _places(text, change.old)
+        places = _places(text, change)
         if len(places) != 1:
-            raise PatchDoesNotApply(header, change.what, len(places))
+            other_ends = not places and bool(_places(_unix(text), replace(change, old=_unix(change.old))))
+            raise PatchDoesNotApply(header, change.what, len(places), other_ends=other_ends)
         text = text[: places[0]] + change.new + text[places[0] + len(change.old) :]
     return text
 
 
-def _places(text: str, part: str) -> list[int]:
-    """Where it stands, overlapping places too; a hunk's first line begins a line."""
-    whole_lines = part.endswith("\n")
-    pattern = ("(?m)^" if whole_lines else "") + f"(?={re.escape(part)})"
-    return [found.start() for found in re.finditer(pattern, text)]
+def text_lines(text: str) -> list[str]:
+    """The lines with their ends. str.splitlines would also end them at a form feed, which old headers have."""
+    return re.findall(r"[^\n]*\n|[^\n]+\Z", text)
+
+
+def _unix(text: str) -> str:
+    return text.replace("\r\n", "\n")
+
+
+def _places(text: str, change: Replacement) -> list[int]:
+    """Where it stands, overlapping places too."""
+    part = re.escape(change.old)
+    if change.lines:
+        part = f"(?:^|(?<=\n)){part}" + ("" if change.old.endswith("\n") else "\\Z")
+    return [found.start() for found in re.finditer(f"(?={part})", text)]
 
 
 def difference(before: str, after: str, header: str) -> str:
     """The change as a unified diff that `patch -p1` takes."""
     lines = difflib.unified_diff(
-        before.splitlines(keepends=True), after.splitlines(keepends=True), f"a/{header}", f"b/{header}", n=CONTEXT_LINES
+        text_lines(before), text_lines(after), f"a/{header}", f"b/{header}", n=CONTEXT_LINES
     )
     return "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from mccprobe.errors import InputError, SourceDoesNotCompile
@@ -34,10 +34,16 @@ def _plain(word: str) -> str:
     return re.sub(r"\\([ #\\])", r"\1", word).replace("$$", "$")
 
 
-def find_header(read: Sequence[Path], name: str, source: Path) -> Path:
-    """The file among those read that is included as `name`. Raises InputError."""
+def find_header(read: Sequence[Path], name: str, source: Path, included: Callable[[], Sequence[Path]]) -> Path:
+    """The file among those read that is included as `name`, as the compiler spells its path. Raises InputError.
+
+    included: what a file reads that includes nothing but <name>; asked where several files end in that name.
+    """
     parts = Path(name).parts
-    found = list(dict.fromkeys(path.resolve() for path in read if path.parts[-len(parts) :] == parts))
+    found: dict[Path, Path] = {}
+    for path in read:
+        if path.parts[-len(parts) :] == parts:
+            found.setdefault(path.resolve(), path)
     if not found:
         near = sorted({path.name for path in read if path.name == parts[-1]}) if parts else []
         raise InputError(
@@ -45,10 +51,12 @@ def find_header(read: Sequence[Path], name: str, source: Path) -> Path:
             hint=f"it reads another {near[0]}: give more or less of its path" if near else "name it as it is included",
         )
     if len(found) > 1:
-        raise InputError(
-            f"{source} reads {len(found)} files {name}: {', '.join(map(str, found))}", hint="give more of its path"
-        )
-    return found[0]
+        first = next((path.resolve() for path in included() if path.resolve() in found), None)
+        if first is None:
+            listed = ", ".join(map(str, found))
+            raise InputError(f"{source} reads {len(found)} files {name}: {listed}", hint="give more of its path")
+        return found[first]
+    return next(iter(found.values()))
 
 
 def quoted_beside(header: Path, text: str) -> bool:

@@ -154,7 +154,7 @@ def overlay(request: OverlayRequest, tell: Callable[[CheckedCase], None] = lambd
         raise UsageError(f"--header {request.header}: expected a name as it stands in #include <...>")
     with disk_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
-    original = _header_of(request, ())
+    original, _ = _header_of(request, ())
     text = _read(original)
     changed = apply_once(text, request.changes, str(original))
     include = folder / "include"
@@ -165,11 +165,12 @@ def overlay(request: OverlayRequest, tell: Callable[[CheckedCase], None] = lambd
     added = [(f"-I{include}",)]
     if quoted_beside(original, text):
         added.append((f"-I{original.parent}",))
-    read = _header_of(request, added)
-    if read != copy.resolve():
+    read, others = _header_of(request, added)
+    if read.resolve() != copy.resolve() or original.resolve() in others:
+        still, how = (original, " beside") if read.resolve() == copy.resolve() else (read, ", not")
         raise ToolchainError(
-            f"the compile still reads {read}, not the patched copy {copy}",
-            hint="an #include with quotes or an option of kernel.toml comes before the overlay",
+            f"the compile still reads {still}{how} the patched copy {copy}",
+            hint="an #include with quotes, one by another name, or an option of kernel.toml comes before the overlay",
         )
     diff = difference(text, changed, request.header)
     with disk_errors(folder):
@@ -203,15 +204,29 @@ def _options(request: OverlayRequest, added: Sequence[Sequence[str]]) -> list[st
     return [*request.kernel.compile_args, *defines, *flat]
 
 
-def _header_of(request: OverlayRequest, added: Sequence[Sequence[str]]) -> Path:
-    """The one file that all sources of the kernel read as this header; sources that do not read it do not count."""
+def _header_of(request: OverlayRequest, added: Sequence[Sequence[str]]) -> tuple[Path, set[Path]]:
+    """The one file that all sources of the kernel read as this header, as the compiler spells it, and all files that
+    they read, without links. Sources that do not read the header do not count."""
     options = [f"--offload-arch={request.arch}", *_options(request, added)]
     missing: list[InputError] = []
-    found: dict[Path, None] = {}
+    found: dict[Path, Path] = {}
+    others: set[Path] = set()
+
+    def included() -> list[Path]:
+        probe = request.folder / "included.mu"
+        with disk_errors(probe):
+            probe.write_text(f"#include <{request.header}>\n", encoding="utf-8", errors="surrogateescape")
+        try:
+            return dependencies(request.toolchain, options, probe, request.folder)
+        except SourceDoesNotCompile:  # the header wants others before it
+            return []
+
     for source in request.kernel.sources:
         try:
             read = dependencies(request.toolchain, options, source, request.folder)
-            found[find_header(read, request.header, source)] = None
+            others |= {path.resolve() for path in read}
+            header = find_header(read, request.header, source, included)
+            found.setdefault(header.resolve(), header)
         except InputError as error:
             if error.code != InputError.code:  # it did not compile
                 raise
@@ -219,9 +234,9 @@ def _header_of(request: OverlayRequest, added: Sequence[Sequence[str]]) -> Path:
     if not found:
         raise missing[0]
     if len(found) > 1:
-        files = ", ".join(map(str, found))
+        files = ", ".join(map(str, found.values()))
         raise InputError(f"the sources read {len(found)} different files {request.header}: {files}")
-    return next(iter(found))
+    return next(iter(found.values())), others
 
 
 def _side(

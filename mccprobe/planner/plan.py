@@ -130,7 +130,10 @@ def _banks(request: PlanRequest) -> list[Conflict]:
 
 
 def _notes(tile: Tile, demand: Demand, occupancy: Sequence[Occupancy], budgets: Sequence[RegisterBudget]) -> list[str]:
-    notes = [note for note in (alignment_note(tile), *disagreements(demand, occupancy)) if note]
+    refused = [note for entry in occupancy[:1] if entry.blocks_per_mp == 0 for note in entry.notes]
+    if any(entry.blocks_per_mp == 0 for entry in occupancy):
+        refused.append("no block of this tile runs: waves and bounds are those of one block on each multiprocessor")
+    notes = [note for note in (*refused, alignment_note(tile), *disagreements(demand, occupancy)) if note]
     if tile.warp_threads != 128:
         notes.append(
             f"warps of {tile.warp_threads} threads: a physical warp of MP22 has 128, and WMMA addresses that differ "

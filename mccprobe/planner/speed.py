@@ -76,11 +76,15 @@ class ModelAnswer:
 
 
 def roofline(intensity: float) -> list[Bound]:
-    """Peak, and what global memory allows at this intensity without any help of the L2 cache."""
+    """Peak, and what global memory allows at this intensity without any help of the L2 cache.
+
+    With its help a kernel can be faster: 54 TFLOPS from 128x128 tiles (article, section 14), where this gives 47.9.
+    """
     found = [Bound("peak", machine.PEAK.value / 1e12, machine.PEAK.source)]
     for bandwidth in (machine.BANDWIDTH, machine.BANDWIDTH_SPECIFIED):
         allowed = min(intensity * bandwidth.value, machine.PEAK.value) / 1e12
-        found.append(Bound(bandwidth.name, allowed, f"{intensity:g} FLOP/byte x {bandwidth.value / 1e9:g} GB/s"))
+        how = f"{intensity:g} FLOP/byte x {bandwidth.value / 1e9:g} GB/s, with no strip found in the L2 cache"
+        found.append(Bound(bandwidth.name, allowed, how))
     return found
 
 

@@ -21,6 +21,7 @@ from mccprobe.planner.machine import (
     VECTOR_HALFS,
 )
 
+FRAGMENT_STEP = 8  # of every WMMA shape of mp_22 that is public (mtgpu.md 8)
 NATIVE = (32, 32, 16)  # MMA.323216, the shape whose registers and latency are known
 
 
@@ -44,6 +45,11 @@ class Tile:
 
     def __post_init__(self) -> None:
         rows, columns, depth = self.fragment
+        if any(side % FRAGMENT_STEP for side in self.fragment):
+            raise UsageError(
+                f"a fragment of {rows}x{columns}x{depth}: each side is a multiple of {FRAGMENT_STEP}",
+                hint="32x32x16 and 16x16x16 are the shapes of half that are public",
+            )
         for size, warps, part, name in ((self.m, self.warps_m, rows, "M"), (self.n, self.warps_n, columns, "N")):
             if size % (warps * part):
                 raise UsageError(

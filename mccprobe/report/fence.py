@@ -6,24 +6,17 @@ import re
 
 from mccprobe.console import visible
 
-# Characters that are not seen and change what is seen: bidirectional marks, embeddings, overrides and isolates
-# (Unicode UAX #9; CVE-2021-42574), zero-width ones, line and paragraph separators, tags.
-_UNSEEN = {
-    code: f"\\u{code:04x}"
-    for code in (0x61C, 0x180E, *range(0x200B, 0x2010), *range(0x2028, 0x202F), *range(0x2060, 0x2070), 0xFEFF)
-}
-_UNSEEN |= {code: f"\\U{code:08x}" for code in range(0xE0000, 0xE0080)}
 _TICKS = re.compile(r"`+")
 # what Markdown gives a meaning in the middle of a sentence, and at its start
 _MARKUP = re.compile(r"([\\`*_{}\[\]<>|~&$^])")
 _AT_START = re.compile(r"^([-+#=>]|\d+[.)])")
 # what a tracker turns into a link, a reference or a mention whatever is escaped: shown as code
-_LINKS = re.compile(r"(\S*(?:@\w|#\d|\b(?:https?|ftp|file|javascript|data|mailto):|\bwww\.)\S*)", re.IGNORECASE)
+_LINK = re.compile(r"@\w|#\d|\b(?:https?|ftp|file|javascript|data|mailto):|\bwww\.", re.IGNORECASE)
 
 
 def plain(text: str) -> str:
     """The text with everything unseen written out; newlines and tabs stay."""
-    return visible(text.replace("\r\n", "\n").replace("\r", "\n")).translate(_UNSEEN)
+    return visible(text.replace("\r\n", "\n").replace("\r", "\n"))
 
 
 def one_line(text: str) -> str:
@@ -53,8 +46,8 @@ def code(text: str, *, in_table: bool = False) -> str:
 
 def escaped(text: str, *, at_start: bool = False) -> str:
     """Foreign text as part of a Markdown sentence: it means nothing but itself. at_start: of a line or an item."""
-    parts = _LINKS.split(one_line(text))
-    parts[::2] = [_MARKUP.sub(r"\\\1", part) for part in parts[::2]]
-    parts[1::2] = [code(part, in_table=True) for part in parts[1::2]]
-    body = "".join(parts)
+    body = " ".join(
+        code(word, in_table=True) if _LINK.search(word) else _MARKUP.sub(r"\\\1", word)
+        for word in one_line(text).split(" ")
+    )
     return _AT_START.sub(r"\\\1", body) if at_start else body

@@ -7,11 +7,12 @@ integers over 64 bits) goes through `json`.
 
 from __future__ import annotations
 
+import functools
 import sys
 from collections.abc import Iterator
 from typing import Any
 
-from mccprobe.console import Console, json_text
+from mccprobe.console import Console, json_safe, json_text
 
 PIECE_CHARACTERS = 1 << 16  # handed on at a time
 
@@ -53,12 +54,21 @@ def _parts(value: Any, pad: str, depth: int, ascii_only: bool) -> Iterator[str]:
     yield f"\n{pad}{'}' if first[0] == '{' else ']'}"
 
 
-def _whole(value: Any, ascii_only: bool) -> str:
-    import orjson
+@functools.cache
+def _orjson() -> Any:
+    """The package of the extra `fast`; None without it: the text is the same, later."""
+    try:
+        import orjson
+    except ImportError:
+        return None
+    return orjson
 
-    if not ascii_only:
+
+def _whole(value: Any, ascii_only: bool) -> str:
+    orjson = _orjson()
+    if orjson is not None and not ascii_only:
         try:
-            return orjson.dumps(value, option=orjson.OPT_INDENT_2).decode()
+            return json_safe(orjson.dumps(value, option=orjson.OPT_INDENT_2).decode())
         except TypeError:
             pass
     return json_text(value, ascii_only=ascii_only).rstrip("\n")

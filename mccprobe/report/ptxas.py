@@ -23,10 +23,10 @@ from mccprobe.toolchain.cuda import CudaToolchain
 COMPILE_TIMEOUT_S = 300.0
 SOURCE_FORMAT = "ptxas"
 _ENTRY = re.compile(r"Compiling entry function '([^']+)' for '([^']+)'")
-_PROPERTIES = re.compile(r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads")
-_REGISTERS = re.compile(r"Used (\d+) registers")
-_BARRIERS = re.compile(r"used (\d+) barriers")
-_SHARED = re.compile(r"(\d+)(?:\+\d+)? bytes smem")
+_PROPERTIES = re.compile(r"(\d{1,18}) bytes stack frame, (\d{1,18}) bytes spill stores, (\d{1,18}) bytes spill loads")
+_REGISTERS = re.compile(r"Used (\d{1,18}) registers")
+_BARRIERS = re.compile(r"used (\d{1,18}) barriers")
+_SHARED = re.compile(r"(\d{1,18})(?:\+\d{1,18})? bytes smem")
 
 
 def kernels_of_source(

@@ -7,6 +7,7 @@ from enum import StrEnum
 from typing import Any
 
 from mccprobe.errors import ExitCode
+from mccprobe.search.spans import Span
 
 SCHEMA_VERSION = 1
 
@@ -21,6 +22,15 @@ class Status(StrEnum):
     NO_DIFFERENCE = "no-difference"
     UNDECIDED = "undecided"
     ERROR = "error"
+
+
+def exit_code_of(status: Status, *, named: bool) -> ExitCode:
+    """Of the command line. named: a pass is."""
+    if status in (Status.FOUND, Status.EXPOSED):
+        return ExitCode.DONE
+    if status is Status.NON_DETERMINISTIC:
+        return ExitCode.DONE if named else ExitCode.ORACLE
+    return ExitCode.ANSWER_IS_NO
 
 
 @dataclass(frozen=True)
@@ -107,6 +117,7 @@ class BisectReport:
     culprit: Culprit | None = None
     confirmation: Confirmation | None = None
     edges: tuple[EdgeRecord, ...] = ()
+    tested: tuple[Span, ...] = ()  # limits that were asked; between them nothing was
     monotone: bool | None = None
     confidence: float | None = None
     failure_rate: tuple[float, float, float] | None = None
@@ -137,11 +148,7 @@ class BisectReport:
     @property
     def exit_code(self) -> ExitCode:
         """Exit code of the command line for this answer."""
-        if self.status in (Status.FOUND, Status.EXPOSED):
-            return ExitCode.DONE
-        if self.status is Status.NON_DETERMINISTIC:
-            return ExitCode.DONE if self.culprit else ExitCode.ORACLE
-        return ExitCode.ANSWER_IS_NO
+        return exit_code_of(self.status, named=self.culprit is not None)
 
     def to_dict(self, tool_version: str) -> dict[str, Any]:
         """The `--json` document."""
@@ -161,6 +168,7 @@ class BisectReport:
                 else None
             ),
             "edges": [edge.to_dict() for edge in self.edges],
+            "tested": [{"first": one.first, "last": one.last, "verdict": one.verdict.value} for one in self.tested],
             "monotone": self.monotone,
             "confidence": self.confidence,
             "failure_rate": (

@@ -157,22 +157,29 @@ def _common_heading(report: ResourceReport) -> str:
 def _kernel_lines(kernel: KernelResources) -> Iterator[str]:
     document = kernel.kernel
     yield f"{kernel.title}  [{document.target or 'unknown target'}]"
-    if kernel.demangled:
-        yield _line("symbol", document.name)
-    yield _line("from", f"{kernel.origin} ({sources(document, kernel.mix)['metadata']})")
-    yield _line("registers", _registers(kernel))
-    yield _line("shared memory", _shared(kernel))
-    yield _line("private memory", _private(kernel))
-    yield _line("spills", _spills(kernel))
-    counted = " (in the code)" if document.has_barrier is None and kernel.has_barrier is not None else ""
-    yield _line("barrier", {True: "yes", False: "no", None: "unknown"}[kernel.has_barrier] + counted)
-    yield _line("largest block", _largest_block(document.max_block_size))
-    if document.code_bytes is not None:
-        yield _line("code", f"{document.code_bytes:,} bytes")
-    yield _line("instructions", _instructions(kernel))
+    for label, value in kernel_facts(kernel):
+        yield _line(label, value)
     yield from _occupancy_lines(kernel)
     if document.unknown_keys:
         yield _line("unknown keys", ", ".join(document.unknown_keys))
+
+
+def kernel_facts(kernel: KernelResources) -> Iterator[tuple[str, str]]:
+    """Names and values of all that is no occupancy, for people."""
+    document = kernel.kernel
+    if kernel.demangled:
+        yield "symbol", document.name
+    yield "from", f"{kernel.origin} ({sources(document, kernel.mix)['metadata']})"
+    yield "registers", _registers(kernel)
+    yield "shared memory", _shared(kernel)
+    yield "private memory", _private(kernel)
+    yield "spills", _spills(kernel)
+    counted = " (in the code)" if document.has_barrier is None and kernel.has_barrier is not None else ""
+    yield "barrier", {True: "yes", False: "no", None: "unknown"}[kernel.has_barrier] + counted
+    yield "largest block", _largest_block(document.max_block_size)
+    if document.code_bytes is not None:
+        yield "code", f"{document.code_bytes:,} bytes"
+    yield "instructions", _instructions(kernel)
 
 
 def _line(label: str, value: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 
+from mccprobe.report.lines import one_line
 from mccprobe.report.record import BisectReport, Status, TableCell
 
 HEADLINES = {
@@ -40,10 +41,10 @@ def render_text(report: BisectReport) -> str:
         lines += ["", "warnings:", *_bullets(report.warnings)]
     for name, commands in (("good", report.reproduce_good), ("bad", report.reproduce_bad)):
         if commands:
-            lines += ["", f"to reproduce the {name} side, in {report.working_directory}:"]
+            lines += ["", f"to reproduce the {name} side, in {one_line(str(report.working_directory))}:"]
             lines += ["  # SIMULATED: sim, not mcc"] if report.simulated else []
             lines += [f"  {shlex.join(argv)}" for argv in commands]
-    lines += ["", f"run directory: {report.run_directory}"]
+    lines += ["", f"run directory: {one_line(report.run_directory)}"]
     return "\n".join(lines) + "\n"
 
 
@@ -80,7 +81,7 @@ def _culprit(report: BisectReport) -> list[str]:
 
 def _facts(report: BisectReport) -> list[str]:
     lines = [
-        f"  source      {report.source}",
+        f"  source      {one_line(report.source)}",
         f"  flags       {', '.join(report.flags) if report.flags else '(the whole bad build)'}",
         f"  compiler    {report.compiler_version} [{report.toolchain}]",
     ]

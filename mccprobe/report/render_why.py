@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 
+from mccprobe.report.lines import one_line
 from mccprobe.report.record import Status
 from mccprobe.report.render_text import HEADLINES
 from mccprobe.report.why_record import (
@@ -34,16 +35,17 @@ def render_why(report: WhyReport) -> str:
         _facts(report),
         _signature(report),
     ]
-    lines = [_headline(report), "", f"source      {report.source}", f"compiler    {report.compiler_version}"]
+    lines = [_headline(report), "", f"source      {one_line(report.source)}",
+             f"compiler    {one_line(report.compiler_version)}"]  # fmt: skip
     for section in sections:
         if section:
             lines += ["", *(f"{line}{mark}" for line in section)]
     for title, texts in (("notes", report.notes), ("warnings", report.warnings)):
         if texts:
             lines += ["", f"{title}:", *(f"- {text}" for text in texts)]
-    lines += ["", f"{report.seconds:.0f} s", f"run directory: {report.run_directory}"]
+    lines += ["", f"{report.seconds:.0f} s", f"run directory: {one_line(report.run_directory)}"]
     if report.reduced:
-        lines.append(f"reduced source: {report.reduced}")
+        lines.append(f"reduced source: {one_line(str(report.reduced))}")
     if report.report:
         lines.append(f"report: {report.report}")
     return "\n".join(lines) + "\n"

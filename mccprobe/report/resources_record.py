@@ -7,7 +7,7 @@ Nothing is printed here. What a file does not say is None, never 0.
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -15,14 +15,15 @@ from typing import Any
 from mccprobe import __version__
 from mccprobe.binary.read import is_simulated, read_images, read_kernels
 from mccprobe.binary.records import DeviceImage, KernelMetadata
-from mccprobe.errors import InputError
+from mccprobe.errors import InputError, MccprobeError
 from mccprobe.isa.by_table import tables_folder
-from mccprobe.isa.disassemble import Disassemblers
+from mccprobe.isa.disassemble import Disassemblers, disassemble
 from mccprobe.kernel.spec import KernelSpec
 from mccprobe.model.frames import Frame, kernels_frame
 from mccprobe.model.resources import UNITS, InstructionMix, KernelResources, Options, resources_of
 from mccprobe.report.demangled import demangled
 from mccprobe.report.device_source import SourceOptions, compile_source, is_source, sources_and_arguments
+from mccprobe.report.disasm_record import ImageView, view
 from mccprobe.report.host_elf import SIM_HEADING, host_kernels
 from mccprobe.report.instructions import ImageCode, disassemblers, image_code
 from mccprobe.report.ptxas import kernels_of_source
@@ -37,6 +38,7 @@ class ReportRequest:
     compare: the kernel whose published figures stand beside it, None for none.
 
     count_instructions: what takes most of the time where a disassembler must be run.
+    functions: of how many kernels, from the first, the code is kept for a closer look.
     """
 
     files: Sequence[Path]
@@ -44,16 +46,21 @@ class ReportRequest:
     source: SourceOptions = field(default_factory=SourceOptions)
     compare: KernelSpec | None = None
     count_instructions: bool = True
+    functions: int = 0
 
 
 @dataclass(frozen=True)
 class ResourceReport:
-    """All kernels of all files, in the order of the files. told: on how sources were compiled."""
+    """All kernels of all files, in the order of the files. told: on how sources were compiled.
+
+    functions: index of a kernel -> its code, of as many as were asked for and something here reads.
+    """
 
     kernels: tuple[KernelResources, ...]
     warnings: tuple[str, ...] = ()
     told: tuple[str, ...] = ()
     comparison: Comparison | None = None
+    functions: Mapping[int, ImageView] = field(default_factory=dict)
 
     def frame(self) -> Frame:
         """One row a kernel as a pandas frame. Raises UsageError without pandas."""
@@ -77,16 +84,23 @@ class ResourceReport:
         }
 
 
-def report_on(request: ReportRequest) -> ResourceReport:
-    """Read (and compile) everything. Raises InputError, SourceDoesNotCompile, CompilerNotFound."""
+def report_on(
+    request: ReportRequest, tell: Callable[[int, int, str], None] = lambda done, of, what: None
+) -> ResourceReport:
+    """Read (and compile) everything. tell: files done, all, the next one.
+
+    Raises InputError, SourceDoesNotCompile, CompilerNotFound.
+    """
     kernels: list[KernelResources] = []
     warnings: list[str] = []
     told: list[str] = []
+    functions: dict[int, ImageView] = {}
     damaged: list[InputError] = []
     words: dict[int, int | None] = {}  # index of a kernel -> words of its main loop
     tools = replace(disassemblers(request.source.mcc), tables=tables_folder())
     with tempfile.TemporaryDirectory(prefix="mccprobe-report-") as folder:
-        for path in request.files:
+        for number, path in enumerate(request.files):
+            tell(number, len(request.files), str(path))
             if request.source.toolchain == "cuda" and is_source(path):
                 kernels += _on_nvidia(path, request, Path(folder), told)
                 continue
@@ -99,6 +113,9 @@ def report_on(request: ReportRequest) -> ResourceReport:
                         damaged.append(error)
                         warnings.append(error.message.replace(str(file), str(path)))
                         continue
+                    kept = found[: max(0, request.functions - len(kernels))]
+                    shown = _functions(image, tools, [kernel for kernel, _ in kept])
+                    functions |= {len(kernels) + at: function for at, function in shown.items()}
                     for kernel, code in found:
                         words[len(kernels)] = _loop_words(kernel, code, request)
                         kernels.append(kernel)
@@ -109,7 +126,8 @@ def report_on(request: ReportRequest) -> ResourceReport:
     names = demangled(kernel.kernel.name for kernel in kernels)
     kernels = [replace(one, demangled=names[one.kernel.name]) if one.kernel.name in names else one for one in kernels]
     comparison = compare(request.compare, kernels, words) if request.compare is not None else None
-    return ResourceReport(tuple(kernels), tuple(dict.fromkeys(warnings)), tuple(dict.fromkeys(told)), comparison)
+    once = tuple(dict.fromkeys(warnings)), tuple(dict.fromkeys(told))
+    return ResourceReport(tuple(kernels), *once, comparison, functions)
 
 
 def _on_nvidia(path: Path, request: ReportRequest, scratch: Path, told: list[str]) -> list[KernelResources]:
@@ -176,6 +194,22 @@ def _kernels(
             metadata, origin=origin, options=request.options, mix=_mix(metadata, code),
             declared_shared=code.shared_of(*names), heading=heading,
         ), code  # fmt: skip
+
+
+def _functions(
+    image: DeviceImage, tools: Disassemblers, kernels: Sequence[KernelResources]
+) -> dict[int, ImageView]:
+    """The listing with that kernel alone, by its index; {} where nothing here reads it. Host code is left out."""
+    wanted = {name: at for at, kernel in enumerate(kernels) if kernel.kernel.source_format != "host-elf"
+              for name in (kernel.kernel.name, kernel.kernel.symbol) if name}  # fmt: skip
+    if not wanted:
+        return {}
+    try:
+        listing = disassemble(image, tools)
+    except MccprobeError:
+        return {}
+    named = {function.name for function in listing.listing.functions}
+    return {at: view(listing, name) for name, at in wanted.items() if name in named}
 
 
 def _mix(metadata: KernelMetadata, code: ImageCode) -> InstructionMix:

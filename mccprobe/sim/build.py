@@ -102,8 +102,16 @@ def sim_sdk(cache_dir: Path, *, clang: str = "clang-14") -> SimSdk:
     home = cache_dir / "sim"
     try:
         home.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise SimBuildError(f"cannot make the folder {home}: {error.strerror}") from error
+        return _sdk_in(home, clang)
+    except OSError as error:  # of a copy of many files it has no errno, but the errors of each
+        first = error.args[0][0][2] if isinstance(error, shutil.Error) and error.args[0] else error.strerror or error
+        raise SimBuildError(
+            f"the simulated SDK cannot be built in {home}: {first}",
+            hint="free space, or choose another place for the cache: MCCPROBE_CACHE=DIR",
+        ) from error
+
+
+def _sdk_in(home: Path, clang: str) -> SimSdk:
     tools = _find_tools(home, clang)
     root = home / _fingerprint(tools)
     if ready := _open_sdk(root):
@@ -130,7 +138,7 @@ def _open_sdk(root: Path) -> SimSdk | None:
     try:
         document = json.loads((root / "version.json").read_text(encoding="utf-8"))
         why = str(document["fault_plugin"]["why_not"])
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return None
     sdk = SimSdk(root=root, mcc=root / "bin" / "mcc", has_fault_plugin=not why, why_no_plugin=why)
     return sdk if sdk.mcc.is_file() else None
@@ -171,7 +179,7 @@ def _clang_version(home: Path, clang: Path) -> str:
     status = clang.stat()
     identity = f"{clang}\n{status.st_size}\n{status.st_mtime_ns}"
     stamp = home / f"clang-{hashlib.sha256(identity.encode()).hexdigest()[:16]}.json"
-    with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
+    with contextlib.suppress(OSError, ValueError, KeyError, TypeError, RecursionError):
         return str(json.loads(stamp.read_text(encoding="utf-8"))["version"])
     text = _step([str(clang), "--version"]).stdout_text
     if not text.strip():

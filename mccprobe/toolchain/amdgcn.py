@@ -13,10 +13,11 @@ from __future__ import annotations
 
 import itertools
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from mccprobe import sim
 from mccprobe.errors import CompilerNotFound, SourceDoesNotCompile, ToolchainError
 from mccprobe.process import RunResult, RunSpec, run
 from mccprobe.toolchain import locate
@@ -27,6 +28,7 @@ ARCH = "gfx908"  # MI100: the oldest AMD target with matrix instructions, and cl
 INSTALL_HINT = "Debian: apt-get install clang-14 lld-14"
 COMPILE_TIMEOUT_S = 300.0  # the shipped GEMM takes 2 to 5 seconds; this only ends a hung compile
 INCLUDE = Path(__file__).resolve().parent / "amdgcn_include"
+SHARED_INCLUDE = Path(sim.__file__).resolve().parent / "include" / "shared"  # what headers of stand-ins have in common
 
 _LANGUAGE = (
     "-x", "hip", "--cuda-device-only", "-nogpulib", "-nogpuinc", "--rocm-path=/nonexistent", "-std=c++17",
@@ -103,16 +105,17 @@ class AmdgcnToolchain(ClangDriver):
 
     def compile(
         self, source: Path, output: Path, scratch: Path, args: Sequence[str] = (), *, include: Sequence[Path] = (),
+        step: Callable[[RunSpec], RunResult] = run,
     ) -> CompiledObject:  # fmt: skip
         """Compile one .mu file to a linked code object at `output`.
 
-        args: the user's compile arguments; those that only mcc knows are left out.
+        args: the user's compile arguments; those that only mcc knows are left out. step: runs each command.
         Raises SourceDoesNotCompile with the compiler's message.
         """
         env = self.environment(scratch)
         taken = device_arguments(args)
         bitcode, unlinked = scratch / f"{output.name}.bc", scratch / f"{output.name}.o"
-        folders = [f"-I{folder}" for folder in (INCLUDE, *include)]
+        folders = [f"-I{folder}" for folder in (INCLUDE, SHARED_INCLUDE, *include)]
         levels = [argument for argument in taken if argument.startswith("-O")]
         front_end = [*([] if levels else ["-O2"]), *_without(taken, "-mllvm")]
         back_end = [*(levels[-1:] or ["-O2"]), *_pairs(taken, "-mllvm")]
@@ -124,15 +127,14 @@ class AmdgcnToolchain(ClangDriver):
             (str(self.lld), "-shared", str(unlinked), "-o", str(output)),
         )  # fmt: skip
         for command in commands:
-            self._step(command, env, source)
+            self._check(step(RunSpec(command, env=env, timeout_s=COMPILE_TIMEOUT_S)), command[0], source)
         return CompiledObject(output, self.arch, commands)
 
-    def _step(self, command: Sequence[str], env: Mapping[str, str], source: Path) -> None:
-        result = run(RunSpec(command, env=env, timeout_s=COMPILE_TIMEOUT_S))
+    def _check(self, result: RunResult, program: str, source: Path) -> None:
         if result.ok:
             return
         if result.returncode is None:
-            raise ToolchainError(f"{command[0]}: {result.describe()}", hint=INSTALL_HINT)
+            raise ToolchainError(f"{program}: {result.describe()}", hint=INSTALL_HINT)
         raise SourceDoesNotCompile(
             f"{source} does not compile for {self.heading}: {result.describe()}",
             detail=result.stderr_text[-4000:].strip(),

@@ -15,20 +15,30 @@ from mccprobe.toolchain.jobs import option_key
 
 TAKES_NEXT = frozenset(
     (
-        "-A", "-allowable_client", "--analyzer-output", "-arch", "-B", "-b", "-c-isystem", "-ccc-gcc-name",
-        "-ccc-install-dir", "--config", "-current_version", "-cxx-isystem", "-D", "--define-macro",
-        "-dependency-dot", "-dependency-file", "-e", "-F", "-fdebug-compilation-dir",
-        "-fmodules-user-build-path", "--for-linker", "--force-link", "-framework", "-ftrapv-handler", "-G",
-        "-gen-cdb-fragment-path", "-I", "-idirafter", "-iframework", "-iframeworkwithsysroot", "-imacros",
-        "--imacros", "-imultilib", "-include", "--include", "--include-directory", "-include-pch", "-init",
-        "-iprefix", "-iquote", "-isysroot", "-isystem", "-isystem-after", "-ivfsoverlay", "-iwithprefix",
-        "-iwithprefixbefore", "-iwithsysroot", "-L", "-l", "--language", "--library-directory", "-MF",
-        "-MJ", "-mllvm", "-module-dependency-dir", "-MQ", "-MT", "-mthread-model", "-o", "--output",
-        "--param", "--prefix", "-resource-dir", "-rpath", "-serialize-diagnostics",
-        "--serialize-diagnostics", "--std", "-stdlib++-isystem", "--sysroot", "-sysroot", "-T", "-target",
-        "-U", "-u", "--undefine-macro", "-undefined", "-V", "-working-directory", "-x", "-Xanalyzer",
-        "-Xassembler", "-Xclang", "-Xcuda-fatbinary", "-Xcuda-ptxas", "-Xlinker", "-Xoffload-linker",
-        "-Xopenmp-target", "-Xpreprocessor", "-z",
+        "-A", "-allowable_client", "--analyzer-output", "-arch", "-arcmt-migrate-report-output", "--assert",
+        "-B", "-b", "--bootclasspath", "-bundle_loader", "-c-isystem", "-ccc-arcmt-migrate", "-ccc-gcc-name",
+        "-ccc-install-dir", "-ccc-objcmt-migrate", "--CLASSPATH", "--classpath", "-client_name",
+        "-compatibility_version", "--config", "-current_version", "-cxx-isystem", "-D",
+        "--define-macro", "-dependency-dot",
+        "-dependency-file", "-dsym-dir", "-dumpdir", "--dyld-prefix", "-dylib_file", "-e", "--encoding",
+        "-exported_symbols_list", "--extdirs", "-F", "-fdebug-compilation-dir", "-filelist",
+        "-fmodules-user-build-path", "--for-linker", "--force-link", "-force_load", "-framework",
+        "-ftrapv-handler", "-G", "-gen-cdb-fragment-path", "-I", "-iapinotes-modules", "-idirafter",
+        "-iframework", "-iframeworkwithsysroot", "--imacros", "-imacros", "-image_base", "-imultilib",
+        "--include", "-include", "--include-directory", "-include-pch", "-init", "-install_name", "-iprefix",
+        "-iquote", "-isysroot", "-isystem", "-isystem-after", "-ivfsoverlay", "-iwithprefix",
+        "-iwithprefixbefore", "-iwithsysroot", "-L", "-l", "--language", "-lazy_framework", "-lazy_library",
+        "--library-directory", "-meabi", "-MF", "-MJ", "-mllvm", "-mmlir", "-module-dependency-dir", "-MQ",
+        "-MT", "-mthread-model", "-multiply_defined", "-o", "-object-file-name", "--output",
+        "--output-class-directory", "-pagezero_size", "--param", "--prefix", "-read_only_relocs",
+        "-reexport_framework", "-reexport_library", "--resource", "-resource-dir", "-rpath", "--rtlib",
+        "-seg1addr", "-seg_addr_table", "-seg_addr_table_filename", "-segs_read_only_addr",
+        "-segs_read_write_addr", "--serialize-diagnostics", "-serialize-diagnostics", "--std", "--stdlib",
+        "-stdlib++-isystem", "-sub_library", "-sub_umbrella", "--sysroot", "-sysroot", "-T", "-target", "-Tbss",
+        "-Tdata", "-Ttext", "-U", "-u", "-umbrella", "--undefine-macro", "-undefined",
+        "-unexported_symbols_list", "-V", "-weak_framework", "-weak_library", "-working-directory", "-x",
+        "-Xanalyzer", "-Xassembler", "-Xclang", "-Xcuda-fatbinary", "-Xcuda-ptxas", "-Xlinker",
+        "-Xmicrosoft-visualc-tools-root", "-Xoffload-linker", "-Xopenmp-target", "-Xpreprocessor", "-z",
     )
 )  # fmt: skip
 # for one of several compiles: -Xarch_mp_22 ARG
@@ -47,9 +57,9 @@ _KEPT_PREFIXES = (
 # what a command with -c calls unused, an error under -Werror
 _LINK_PREFIXES = ("-l", "-L", "-Wl,", "-fuse-ld=", "--ld-path=", "-rtlib=", "--rtlib=", "-unwindlib=")
 _LINK_ONLY = frozenset(
-    ("-Xlinker", "--for-linker", "-rpath", "-T", "-u", "-z", "-e", "-init", "-rdynamic",
-     "-static", "-static-pie", "-shared", "-pie", "-no-pie", "-s", "-nostdlib", "-nodefaultlibs", "-nostartfiles",
-     "-nolibc", "-static-libgcc", "-static-libstdc++", "-shared-libgcc", "--library-directory")
+    ("-Xlinker", "--for-linker", "-rpath", "-T", "-Tbss", "-Tdata", "-Ttext", "--rtlib", "-u", "-z", "-e", "-init",
+     "-rdynamic", "-static", "-static-pie", "-shared", "-pie", "-no-pie", "-s", "-nostdlib", "-nodefaultlibs",
+     "-nostartfiles", "-nolibc", "-static-libgcc", "-static-libstdc++", "-shared-libgcc", "--library-directory")
 )  # fmt: skip
 # they write files beside the object and change nothing in it: no trial may do that in the user's folder
 _WRITES_BESIDE = frozenset(
@@ -105,26 +115,25 @@ def _is_clang_pair(four: Sequence[str]) -> bool:
 def split_response_text(text: str) -> list[str]:
     """The arguments in a response file, by the rules of llvm::cl::TokenizeGNUCommandLine."""
     arguments: list[str] = []
-    current: str | None = None
+    current: list[str] | None = None  # characters of the argument that was begun
     quote = ""
     characters = iter(text)
     for character in characters:
+        if not quote and character in " \t\r\n":
+            if current is not None:
+                arguments.append("".join(current))
+            current = None
+            continue
+        current = [] if current is None else current
         if character == "\\":
-            current = (current or "") + next(characters, "")
+            current.append(next(characters, ""))
         elif character == quote:
             quote = ""
-        elif quote:
-            current = (current or "") + character
-        elif character in "\"'":
+        elif not quote and character in "\"'":
             quote = character
-            current = current or ""
-        elif character in " \t\r\n":
-            if current is not None:
-                arguments.append(current)
-            current = None
         else:
-            current = (current or "") + character
-    return arguments if current is None else [*arguments, current]
+            current.append(character)
+    return arguments if current is None else [*arguments, "".join(current)]
 
 
 def own_to_set(arguments: Arguments) -> str:

@@ -16,7 +16,7 @@ from pathlib import Path
 from mccprobe.errors import ToolchainError, UsageError
 from mccprobe.process import RunSpec, run
 from mccprobe.toolchain import locate
-from mccprobe.toolchain.amdgcn import device_arguments
+from mccprobe.toolchain.amdgcn import SHARED_INCLUDE, device_arguments
 from mccprobe.toolchain.base import Capabilities, Identity, Recording
 from mccprobe.toolchain.driver import ClangDriver
 
@@ -92,7 +92,7 @@ class CudaToolchain(ClangDriver):
     def compile_argv(self, options: Sequence[str], source: str, output: str) -> tuple[str, ...]:
         capability = max(self.gpu[1], _DEFAULT_CAPABILITY)
         return (
-            *self.driver, "-x", "cu", "-std=c++17", f"-arch=sm_{capability}", f"-I{INCLUDE}",
+            *self.driver, "-x", "cu", "-std=c++17", f"-arch=sm_{capability}", f"-I{INCLUDE}", f"-I{SHARED_INCLUDE}",
             "-DMCCPROBE_REFERENCE_FLOAT64", "-Xcompiler", "-fopenmp", *nvcc_options(options), "-c", source,
             "-o", output,
         )  # fmt: skip

@@ -53,7 +53,7 @@ class ProbeCache:
             return None
         try:
             document = json.loads((self.folder / f"{key}.json").read_text("utf-8"))
-        except (OSError, ValueError):
+        except (OSError, ValueError, RecursionError):
             return None
         return document if isinstance(document, dict) else None
 
@@ -84,7 +84,12 @@ def to_document(findings: Findings) -> dict[str, Any]:
 
 def from_document(document: Mapping[str, Any]) -> Findings | None:
     """Findings from the cache; None if the document is not one."""
-    try:
-        return Findings(**document)
-    except TypeError:
+    known = asdict(Findings())
+    if not document.keys() <= known.keys():
         return None
+    for name, value in document.items():
+        texts = isinstance(value, list) and all(isinstance(item, str) for item in value)
+        either = name not in ("stale", "arch", "notes") and isinstance(value, bool | str)
+        if not either and not (texts if name == "notes" else isinstance(value, str)):
+            return None
+    return Findings(**document)

@@ -10,9 +10,9 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
-from mccprobe.errors import CompilerNotFound, ToolchainError
+from mccprobe.errors import CompilerChanged, CompilerNotFound, ToolchainError
 from mccprobe.process import RunSpec, run
-from mccprobe.toolchain.base import Identity
+from mccprobe.toolchain.base import Identity, Toolchain
 
 QUERY_TIMEOUT_S = 30.0
 _CLANG_VERSION = re.compile(r"clang version (\d+)\.")
@@ -26,6 +26,11 @@ def which(name: str) -> Path | None:
     """A program by path or through PATH."""
     found = shutil.which(name)
     return Path(found) if found else None
+
+
+def is_program(path: Path) -> bool:
+    """True for a file that may be run; False also where a folder of PATH may not be looked into."""
+    return os.path.isfile(path) and os.access(path, os.X_OK)  # noqa: PTH113  Path.is_file raises PermissionError
 
 
 def require_program(name: str, *, what: str, hint: str) -> Path:
@@ -71,6 +76,13 @@ def identify(driver: Sequence[str]) -> Identity:
         clang_major=int(found.group(1)) if found else None,
         fingerprint=digest[:16],
     )
+
+
+def require_unchanged(toolchain: Toolchain) -> None:
+    """Ask the compiler once more who it is: answers of two compilers accuse the innocent. Raises CompilerChanged."""
+    before, now = toolchain.identify(), identify(toolchain.driver)
+    if before.fingerprint != now.fingerprint:
+        raise CompilerChanged(str(now.path), before.version, now.version)
 
 
 @functools.cache

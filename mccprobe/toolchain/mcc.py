@@ -66,7 +66,7 @@ def find_mcc(paths: MccPaths) -> FoundMcc:
                     hint="name the real mcc with --mcc PATH",
                 )
             return FoundMcc(Path(found).absolute(), name, (value,))
-    if paths.musa_path and not (Path(paths.musa_path) / "bin" / "mcc").is_file():
+    if paths.musa_path and not locate.is_program(Path(paths.musa_path) / "bin" / "mcc"):
         raise CompilerNotFound(
             "mcc below --musa-path", [str(Path(paths.musa_path) / "bin" / "mcc")],
             hint="--musa-path names the root of a MUSA toolkit, the folder above bin/mcc",
@@ -79,7 +79,7 @@ def find_mcc(paths: MccPaths) -> FoundMcc:
     for name, path in candidates:
         if name != "PATH":
             looked.append(str(path))
-        if not (path.is_file() and os.access(path, os.X_OK)):
+        if not locate.is_program(path):
             continue
         if locate.is_our_wrapper(path):
             wrappers.append(str(path))

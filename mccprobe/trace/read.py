@@ -104,10 +104,12 @@ def read_record(folder: Path) -> Record:
                 _launch(entry)
                 launches.append(entry)
             elif entry["event"] == "module":
-                _text(entry["path"]), _text(entry["file"])
+                _text(entry["path"]), _text(entry["file"]), _number(entry["bytes"]), _number(entry["saved"])
                 modules.append(entry)
             elif entry["event"] == "refused":
                 refused[_number(entry["pid"]), _number(entry["order"])] = _number(entry["result"])
+            else:
+                unreadable += 1
         except (KeyError, TypeError, ValueError):
             unreadable += 1
     return Record(
@@ -125,7 +127,7 @@ def _lines(path: Path) -> Iterator[dict[str, Any]]:
     for line in data.splitlines():
         try:
             value = json.loads(line)
-        except ValueError:
+        except (ValueError, RecursionError):
             value = {}
         yield value if isinstance(value, dict) else {}
 
@@ -159,6 +161,14 @@ def _launch(entry: Mapping[str, Any], result: int = 0) -> Launch:
     )  # fmt: skip
 
 
+def _digest(file: Path) -> str | None:
+    """None where no such file is, or can be."""
+    try:
+        return hashlib.sha256(file.read_bytes()).hexdigest()
+    except (OSError, ValueError):
+        return None
+
+
 def _modules(entries: list[dict[str, Any]], folder: Path) -> Iterator[Module]:
     """Each distinct module once. A saved file that is shorter than the image is not offered as one."""
     seen: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
@@ -169,7 +179,7 @@ def _modules(entries: list[dict[str, Any]], folder: Path) -> Iterator[Module]:
     for (file, path, size), group in seen.items():
         name = f"{MODULE_FOLDER}/{Path(str(file)).name}" if file else None  # of our folder alone, whatever it says
         saved = folder / name if name else None
-        digest = hashlib.sha256(saved.read_bytes()).hexdigest() if saved is not None and saved.is_file() else None
+        digest = _digest(saved) if saved is not None else None
         own = sum(entry.get("inside") is None for entry in group)  # the rest is one load, handed on
         yield Module(
             str(group[0].get("api")), name if digest else None, _text(path), size if isinstance(size, int) else 0,

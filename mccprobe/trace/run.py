@@ -112,9 +112,9 @@ def trace(request: TraceRequest) -> Traced:
         (folder / MODULE_FOLDER).mkdir(parents=True, exist_ok=True)
     preload = ":".join(filter(None, (str(library), os.environ.get("LD_PRELOAD", ""))))
     env = {**os.environ, "MCCPROBE_TRACE_DIR": str(folder)}
-    argv = ["env", f"LD_PRELOAD={preload}", *request.argv]  # the shell before it needs no recorder
+    stdout = folder / STDOUT_FILE if request.keep_output else None
     result = run_on_own_streams(
-        argv, env=env, timeout_s=request.timeout_s, stdout=folder / STDOUT_FILE if request.keep_output else None
+        request.argv, preload=preload, env=env, timeout_s=request.timeout_s, stdout=stdout
     )
     return Traced(request, result, read_record(folder))
 

@@ -15,19 +15,31 @@ from pathlib import Path
 
 from mccprobe.process import RunResult, RunSpec, run
 
-_ON_STREAMS = 'in=$1; out=$2; err=$3; shift 3; exec "$@" <"$in" >>"$out" 2>>"$err"'
+# LD_PRELOAD is set for what the shell becomes and not for the shell. Not by env(1), which takes a program whose path
+# has an equals sign in it for one more variable.
+_ON_STREAMS = (
+    'in=$1; out=$2; err=$3; [ -z "$4" ] || export LD_PRELOAD="$4"; shift 4; exec "$@" <"$in" >>"$out" 2>>"$err"'
+)
 
 
 def run_on_own_streams(
-    argv: Sequence[str], *, env: Mapping[str, str], timeout_s: float = 0.0, stdout: Path | None = None
-) -> RunResult:
-    """Run to the end. stdout: a file that takes standard output in place of ours."""
-    streams = [_stream(0), _stream(1) if stdout is None else str(stdout), _stream(2)]
+    argv: Sequence[str], *, env: Mapping[str, str], preload: str = "", timeout_s: float = 0.0,
+    stdout: Path | None = None,
+) -> RunResult:  # fmt: skip
+    """Run to the end. preload: LD_PRELOAD of the program, "" to leave it. stdout: a file that takes standard output in
+    place of ours."""
+    given = [_stream(0), _stream(1) if stdout is None else str(stdout), _stream(2), preload]
     try:
-        return run(RunSpec(["/bin/sh", "-c", _ON_STREAMS, "mccprobe", *streams, *argv], env=env, timeout_s=timeout_s))
+        shell = ["/bin/sh", "-c", _ON_STREAMS, "mccprobe"]
+        return run(RunSpec([*shell, *given, *argv], env=env, timeout_s=timeout_s, keep_rest=True))
     finally:
         for number in (1, 2):
             _move_to_end(number)
+
+
+def own_stderr() -> Path:
+    """Where `stdout` of a program goes when our standard output is one document."""
+    return Path(_stream(2))
 
 
 def _stream(number: int) -> str:

@@ -288,8 +288,12 @@ def _replace(staging: Path, out: Path) -> None:
     """Put the finished folder in its place; a report that was there goes."""
     out.parent.mkdir(parents=True, exist_ok=True)
     fresh = Path(tempfile.mkdtemp(prefix=f".{out.name}-", dir=out.parent))
-    shutil.copytree(staging, fresh, dirs_exist_ok=True)
-    fresh.chmod(0o755)
-    if out.exists():
-        shutil.rmtree(out)
-    fresh.rename(out)
+    try:
+        shutil.copytree(staging, fresh, dirs_exist_ok=True)
+        fresh.chmod(0o755)
+        if out.exists():
+            shutil.rmtree(out)
+        fresh.rename(out)
+    except BaseException:
+        shutil.rmtree(fresh, ignore_errors=True)
+        raise

@@ -18,6 +18,7 @@ from mccprobe.errors import BadReport
 MAX_FILES = 2000  # a report holds a few dozen; a bomb of names holds millions
 MAX_BYTES = 256 << 20  # unpacked: sources and bitcode, with room
 MAX_ARCHIVE_BYTES = 128 << 20
+MAX_HEADER_BYTES = 1 << 20  # of one member; a long name has some hundred
 
 
 def write_archive(folder: Path, archive: Path) -> None:
@@ -49,15 +50,33 @@ def unpack(archive: Path, target: Path) -> Path:
     try:
         if archive.stat().st_size > MAX_ARCHIVE_BYTES:
             raise BadReport(f"{archive}: larger than {MAX_ARCHIVE_BYTES >> 20} MiB")
-        with tarfile.open(archive, mode="r:gz") as tar:
-            return _unpack(tar, archive, target)
+        with _Stream(archive) as stream, tarfile.open(fileobj=stream, mode="r:") as tar:
+            return _unpack(tar, stream, archive, target)
     except BadReport:
         raise
-    except (OSError, EOFError, tarfile.TarError, zlib.error, ValueError, UnicodeError) as error:
+    except (OSError, EOFError, tarfile.TarError, zlib.error, ValueError, OverflowError) as error:
         raise BadReport(f"{archive}: cannot be unpacked: {error}") from error
 
 
-def _unpack(tar: tarfile.TarFile, archive: Path, target: Path) -> Path:
+class _Stream(gzip.GzipFile):
+    """What is inside of the gzip, within bounds: tarfile keeps headers in memory, whatever size they say.
+
+    room: bytes that may be read before it is set anew.
+    """
+
+    def __init__(self, archive: Path) -> None:
+        super().__init__(archive, mode="rb")
+        self.archive = archive
+        self.room = MAX_HEADER_BYTES
+
+    def read(self, size: int | None = -1) -> bytes:
+        if size is None or not 0 <= size <= self.room:
+            raise BadReport(f"{self.archive}: a header of more than {MAX_HEADER_BYTES >> 10} KiB")
+        self.room -= size
+        return super().read(size)
+
+
+def _unpack(tar: tarfile.TarFile, stream: _Stream, archive: Path, target: Path) -> Path:
     size = 0
     roots: set[str] = set()
     for count, member in enumerate(tar, 1):  # one after the other: a bomb is stopped before it is held
@@ -72,7 +91,9 @@ def _unpack(tar: tarfile.TarFile, archive: Path, target: Path) -> Path:
                 f"{archive}: holds more than {MAX_FILES} files or {MAX_BYTES >> 20} MiB", hint="this is no bug report"
             )
         roots.add(parts[0])
+        stream.room = MAX_HEADER_BYTES + max(0, member.size)
         tar.extract(member, target, filter="data")
+        stream.room = MAX_HEADER_BYTES
     if len(roots) != 1:
         raise BadReport(f"{archive}: holds {len(roots)} top folders, expected one")
     return target / roots.pop()

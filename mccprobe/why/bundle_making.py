@@ -6,7 +6,7 @@ import os
 import platform
 import pwd
 import socket
-import tempfile
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -53,22 +53,37 @@ class Making:
 
 def machine_names(finished: FinishedRun, cache: Path) -> tuple[Private, ...]:
     """The private names of this machine, this user and this run."""
-    account = pwd.getpwuid(os.getuid())
+    return names_here(
+        {"RUN": finished.root, "CACHE": cache.absolute(), "WORKDIR": finished.where.absolute(),
+         "SOURCES": finished.source.parent}
+    )  # fmt: skip
+
+
+def names_here(places: Mapping[str, Path]) -> tuple[Private, ...]:
+    """The private names of this machine and this user. places: stand-in -> a folder that is private as well."""
+    account = _account()
     named = [os.environ.get(name, "") for name in ("USER", "LOGNAME", "USERNAME", "SUDO_USER")]
     hosts = [socket.gethostname(), platform.node(), os.environ.get("HOSTNAME", "")]
-    places = {
-        "RUN": finished.root, "CACHE": cache.absolute(), "WORKDIR": finished.where.absolute(),
-        "SOURCES": finished.source.parent, "TMP": Path(tempfile.gettempdir()), "HERE": Path.cwd(),
-    }  # fmt: skip
+    # not gettempdir: that is a folder of this process alone, below the one that may tell a name
+    temporary = next((os.environ[name] for name in ("TMPDIR", "TEMP", "TMP") if os.environ.get(name)), "/tmp")
+    places = {**places, "TMP": Path(temporary), "HERE": Path.cwd()}
     # a folder that every machine has is no secret, and programs name it
     places = {name: path for name, path in places.items() if str(path) not in ("/tmp", "/var/tmp")}
     return private_names(
-        homes=[account.pw_dir, os.environ.get("HOME", ""), str(Path.home())],
-        users=[account.pw_name, *named],
+        homes=[os.environ.get("HOME", ""), *((account.pw_dir,) if account else ())],
+        users=[*((account.pw_name,) if account else ()), *named],
         hosts=[name for host in hosts for name in (host, host.partition(".")[0])],
         places={name: str(path) for name, path in places.items() if len(path.parts) > 1},
         environment=os.environ,
     )
+
+
+def _account() -> pwd.struct_passwd | None:
+    """The user's entry in the password database; a container's numeric user has none."""
+    try:
+        return pwd.getpwuid(os.getuid())
+    except KeyError:
+        return None
 
 
 def is_text(data: bytes) -> bool:

@@ -103,6 +103,8 @@ def repro_script(repro: Repro) -> str:
         'present() { say "BUG PRESENT: $*"; exit 0; }',
         'gone() { say "BUG GONE: $*"; exit 1; }',
         'cannot() { say "CANNOT TELL: $*"; exit 2; }',
+        "# what compilers and programs print is shown, and does not steer the terminal",
+        "plain() { tr -c '\\011\\012\\040-\\176' '?'; }",
         "",
         *_compiler(repro),
         "",
@@ -124,7 +126,7 @@ def repro_script(repro: Repro) -> str:
     for build, commands in repro.builds():
         what = "the bad build" if build is repro.bad else "the reference build"
         for argv in commands:
-            failed = f'tail -n 20 build.log; cannot "{what} fails with this compiler"'
+            failed = f'tail -n 20 build.log | plain; cannot "{what} fails with this compiler"'
             parts.append(f"compile{_args(argv)} || {{ {failed}; }}")
     if repro.reference:
         parts += ["", *_run("good", repro.check), *_reference_right(repro)]
@@ -166,7 +168,7 @@ def _compiler(repro: Repro) -> list[str]:
         "  /*) ;;",
         "  */*) CC=$(pwd)/$CC ;;",
         "esac",
-        'say "compiler: $("$CC" --version 2>/dev/null | sed -n 1p)"',
+        'say "compiler: $("$CC" --version 2>/dev/null | sed -n 1p | plain)"',
     ]
 
 
@@ -185,8 +187,7 @@ def _file(name: str, content: bytes) -> list[str]:
         text = content.decode("utf-8")
     except UnicodeDecodeError:
         text = ""
-    shown = text and text.endswith("\n") and not any(mark in text for mark in ("\0", "\r", "\x1b"))
-    if shown:
+    if text.endswith("\n") and visible(text) == text:  # else who reads the script would not see what is in it
         end = "END_OF_FILE"
         while end in text:
             end += "_"
@@ -236,7 +237,10 @@ def _verdict(check: Check) -> list[str]:
     return [
         *lines,
         'if [ "$status" -eq 0 ]; then gone "the check passes"; fi',
-        f'if [ "$status" -le {most} ]; then sed -n 1,5p bad.out; present "the check says wrong (status $status)"; fi',
+        f'if [ "$status" -le {most} ]; then',
+        '  sed -n 1,5p bad.out | plain',
+        '  present "the check says wrong (status $status)"',
+        "fi",
         f'if [ "$status" -ge 128 ]; then {crash} "it ends by a signal (status $status)"; fi',
         'cannot "the check itself cannot tell (status $status)"',
     ]

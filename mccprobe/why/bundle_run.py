@@ -16,6 +16,7 @@ from typing import Any
 from mccprobe.bisect_run.options import BisectOptions
 from mccprobe.bisect_run.request import digest_of
 from mccprobe.errors import BadReport, CompilerNotFound, MccprobeError
+from mccprobe.flags.datafile import shorten
 from mccprobe.report.bug_report import bisect_part
 from mccprobe.toolchain.base import Toolchain
 from mccprobe.toolchain.choose import choose
@@ -129,8 +130,8 @@ def _document(path: Path) -> dict[str, Any]:
         raise BadReport(
             f"{path}: {error.strerror or error}", hint="name the run directory of mccprobe why or bisect, finished"
         ) from error
-    except ValueError as error:
-        raise BadReport(f"{path}: not JSON: {error}") from error
+    except (ValueError, RecursionError) as error:
+        raise BadReport(f"{path}: not JSON: {shorten(str(error), 200)}") from error
     if not isinstance(document, dict):
         raise BadReport(f"{path}: not what mccprobe writes")
     return document
@@ -141,18 +142,46 @@ def open_run(root: Path) -> FinishedRun:
     result = _document(root / "result.json")
     asked = _document(root / "run.json")
     of_why = "minimal_flag_sets" in result
-    bisect = bisect_part(result)
     try:
+        bisect = _checked_result(bisect_part(result))
         plain = asked["options"]
         options = BisectOptions.from_dict(plain["bisect"] if of_why else plain, str(root / "run.json"))
-        request = {key: asked["request"][key] for key in _ASKED}
+        request = _checked_request({key: asked["request"][key] for key in _ASKED})
         if bisect:
             request["flags"] = [_argv(name, request["flags"]) for name in bisect["flags"]]
     except (KeyError, TypeError, AttributeError, ValueError, MccprobeError) as error:
-        raise BadReport(f"{root / 'run.json'}: not what mccprobe writes: {error}") from error
+        raise BadReport(f"{root / 'run.json'}: not what mccprobe writes: {shorten(str(error), 200)}") from error
     own = root / "bisect" if of_why else root
     where = Path(bisect.get("working_directory") or ".")
     return FinishedRun(root.absolute(), own.absolute(), result, request, options, where)
+
+
+def _texts(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(item, str) for item in value)
+
+
+def _checked_request(request: dict[str, Any]) -> dict[str, Any]:
+    """Raises TypeError for what a run does not write: it may come from somewhere else."""
+    for key in ("toolchain", "compiler", "version", "source", "source_sha256"):
+        if not isinstance(request[key], str):
+            raise TypeError(f"request.{key} is no text")
+    for key in ("args", "inputs", "link_args"):
+        if not _texts(request[key]):
+            raise TypeError(f"request.{key} is no list of texts")
+    flags = request["flags"]
+    if not isinstance(flags, list) or not all(flag and _texts(flag) for flag in flags):
+        raise TypeError("request.flags is no list of arguments")
+    return request
+
+
+def _checked_result(bisect: dict[str, Any]) -> dict[str, Any]:
+    """The same for the bisection of a result; {} where there is none."""
+    if bisect and not _texts(bisect["flags"]):
+        raise TypeError("flags of the result are no list of texts")
+    for key, kind in (("culprit", dict), ("working_directory", str)):
+        if not isinstance(bisect.get(key), kind | None):
+            raise TypeError(f"{key} of the result")
+    return bisect
 
 
 def _argv(name: str, flags: Sequence[Sequence[str]]) -> list[str]:

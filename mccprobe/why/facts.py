@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Sequence
 
 from mccprobe.bisect_run.workspace import Workspace
-from mccprobe.errors import MccprobeError
+from mccprobe.errors import MccprobeError, NoRoom
 from mccprobe.report.why_record import BuildFact
 from mccprobe.toolchain.command import split_arguments
 from mccprobe.why.deadline import Deadline
@@ -55,6 +55,8 @@ def _fact(
                 return BuildFact(name, None, f"not tried: this compiler does not take {DEVICE_LEVEL}")
     try:
         judge = workspace.variant(flags, tag, args=args)
+    except NoRoom:
+        raise
     except MccprobeError as error:
         return BuildFact(name, None, f"does not build: {error.message}")
     unit = judge.program.unit

@@ -14,7 +14,7 @@ from mccprobe.bisect_run.target import Judge
 from mccprobe.bisect_run.workspace import Workspace
 from mccprobe.compilation.job import CompileJob
 from mccprobe.compilation.unit import UNLIMITED
-from mccprobe.errors import MccprobeError
+from mccprobe.errors import MccprobeError, NoRoom
 from mccprobe.report.record import BisectReport, Culprit
 from mccprobe.report.why_record import PassCell
 from mccprobe.why.deadline import Deadline
@@ -62,6 +62,8 @@ def _flag_rows(workspace: Workspace) -> Iterator[tuple[str, Judge]]:
         for index, name in enumerate(request.flag_names):
             try:
                 judge = workspace.variant((*request.flags[:index], *request.flags[index + 1 :]), f"without-{index}")
+            except NoRoom:
+                raise
             except MccprobeError:
                 continue  # the others may need it: nothing is known of such a build
             yield f"without {name}", judge

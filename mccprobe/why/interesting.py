@@ -26,6 +26,7 @@ from mccprobe.compilation.executor import LocalExecutor
 from mccprobe.compilation.job import OUTPUT
 from mccprobe.compilation.journal import Journal
 from mccprobe.compilation.ledger import Ledger
+from mccprobe.compilation.line_feed import LineFeed
 from mccprobe.compilation.opt_bisect import parse_line
 from mccprobe.compilation.store import RunDirectory
 from mccprobe.compilation.unit import UNLIMITED, Unit
@@ -122,13 +123,11 @@ def measure(task: Task, source: Path, folder: Path) -> Oracle:
 def executions(unit: Unit, title: str, symbol: str) -> list[int]:
     """Numbers of the executions of this pass, in order; those on a function that the log names otherwise left out."""
     found: list[int] = []
-    tail = b""
+    lines = LineFeed()
 
     def read(chunk: bytes) -> bytes:
-        nonlocal tail
-        *lines, tail = (tail + chunk).split(b"\n")
         wanted = title.encode()
-        for line in lines:
+        for line in lines.feed(chunk):
             if wanted not in line:
                 continue
             execution = parse_line(line.decode("utf-8", "replace"))

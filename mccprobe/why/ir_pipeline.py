@@ -69,9 +69,9 @@ def single_pass_texts(name: str, pipeline: str, listing: str) -> list[str]:
         inner = next((adaptor for adaptor in reversed(step.adaptors) if adaptor.startswith("loop")), "")
         level = "loop" if inner else pass_level(listing, name) or _level_of(step.adaptors)
         wrappers = (f"function({inner}({{}}))",) if inner else _WRAPPED[level]
-        found += [wrapper.format(step.text) for wrapper in wrappers]
+        found += [wrapper.replace("{}", step.text) for wrapper in wrappers]
     level = pass_level(listing, name)
-    found += [wrapper.format(name) for wrapper in _WRAPPED.get(level, ())]
+    found += [wrapper.replace("{}", name) for wrapper in _WRAPPED.get(level, ())]
     return list(dict.fromkeys(found))[:MOST_CANDIDATES]
 
 

@@ -17,6 +17,7 @@ from pathlib import Path
 from mccprobe.bisect_run.workspace import Workspace
 from mccprobe.compilation.executor import Urgency
 from mccprobe.compilation.job import OUTPUT, CompileJob, CompileOutcome
+from mccprobe.compilation.line_feed import LineFeed
 from mccprobe.compilation.opt_bisect import parse_line
 from mccprobe.compilation.store import keep_object
 from mccprobe.compilation.unit import UNLIMITED
@@ -177,12 +178,10 @@ class Stages:
         """Executions of this pass on this function up to the culprit, from llc's own log."""
         limit = culprit.execution - self.mid_end
         seen: list[tuple[int, str, str]] = []
-        tail = b""
+        lines = LineFeed()
 
         def read(chunk: bytes) -> bytes:
-            nonlocal tail
-            *lines, tail = (tail + chunk).split(b"\n")
-            for line in lines:
+            for line in lines.feed(chunk):
                 execution = parse_line(line.decode("utf-8", "replace"))
                 if execution is not None and execution.number <= limit:
                     seen.append((execution.number, execution.name, execution.function))

@@ -12,14 +12,16 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+MOST_LANES = 4096  # of a vector of zeros that is written out; the widest registers hold 256 bytes
+
 _DOCUMENT = re.compile(r"^(?=---)", re.MULTILINE)
 _NAME = re.compile(r"^name: +(?:'([^'\n]+)'|\"([^\"\n]+)\"|(\S+)) *$", re.MULTILINE)
 _BODY = re.compile(r"^body: +\|\n", re.MULTILINE)
-_BLOCK = re.compile(r"  (bb\.(\d+)\S*?)(?: \(.*\))?:$")
+_BLOCK = re.compile(r"  (bb\.(\d{1,9})\S*?)(?: \(.*\))?:$")
 _META = re.compile(r"\s+(?:successors|liveins):")
 _FLAG = re.compile(r"\b(?:killed|dead) (?=%)")
 _IMPLICIT_FLAG = re.compile(r"\b(implicit-def|implicit) (?:killed|dead) (?=%)")
-_ZERO = re.compile(r"^( +value: +'?)<(\d+) x (i\d+|half|float|double)> zeroinitializer", re.MULTILINE)
+_ZERO = re.compile(r"^( +value: +'?)<(\d{1,9}) x (i\d+|half|float|double)> zeroinitializer", re.MULTILINE)
 _REGISTER = re.compile(r"^  - \{ id: (\d+), class:.*\n", re.MULTILINE)
 _REGISTERS = re.compile(r"^registers:(?: +\[\])?\n((?:  - \{ id: .*\n)*)", re.MULTILINE)
 
@@ -69,6 +71,8 @@ def readable(text: str) -> str:
 
     def written_out(found: re.Match[str]) -> str:
         start, count, kind = found.groups()
+        if int(count) > MOST_LANES:
+            return found.group()
         zero = f"{kind} 0" if kind.startswith("i") else f"{kind} {'0xH0000' if kind == 'half' else '0.000000e+00'}"
         return f"{start}<{count} x {kind}> <{', '.join([zero] * int(count))}>"
 

@@ -11,6 +11,7 @@ from typing import Any
 from mccprobe.bisect_run.options import BisectOptions
 from mccprobe.errors import BadDataFile, JournalUnreadable, UsageError
 from mccprobe.flags.catalogue import load_catalogue
+from mccprobe.flags.datafile import shorten
 
 STEPS = ("flags", "screen", "bisect", "where", "table", "signature", "workarounds", "facts", "report")
 NEED_A_CULPRIT = frozenset(("where", "table", "signature", "workarounds", "report"))
@@ -75,7 +76,7 @@ def _checked(values: dict[str, Any], where: Path) -> dict[str, Any]:
     for name, value in values.items():
         texts = not isinstance(value, list) or all(isinstance(item, str) for item in value)
         if name not in kinds or not isinstance(value, kinds[name]) or not texts:
-            raise BadDataFile(f"{where}: options.{name} is not what `why` writes: {value!r}")
+            raise BadDataFile(f"{where}: options.{shorten(name)} is not what `why` writes: {shorten(repr(value))}")
     return {name: tuple(value) if isinstance(value, list) else value for name, value in values.items()}
 
 
@@ -83,5 +84,5 @@ def parse_budget(text: str) -> float:
     """Seconds of "600", "90s", "10m" or "1.5h". Raises UsageError."""
     found = _BUDGET.fullmatch(text.strip())
     if not found or float(found[1]) <= 0:
-        raise UsageError(f"--budget {text} is no time", hint="for example --budget 10m, 90s or 1h")
+        raise UsageError(f"--budget {shorten(text)} is no time", hint="for example --budget 10m, 90s or 1h")
     return float(found[1]) * _UNIT_S[found[2]]

@@ -27,6 +27,7 @@ from mccprobe.compilation.journal import Journal
 from mccprobe.compilation.ledger import Ledger
 from mccprobe.compilation.store import RunDirectory, file_digest
 from mccprobe.errors import BadDataFile, BadReport, BudgetSpent, MccprobeError
+from mccprobe.flags.datafile import shorten
 from mccprobe.oracle.checks import ReferenceOracle
 from mccprobe.oracle.verdict import Outcome, Verdict
 from mccprobe.report.record import BisectReport, Culprit, Status
@@ -97,7 +98,7 @@ def read_report(path: Path, scratch: Path) -> OldReport:
         document = json.loads((folder / "bundle.json").read_text("utf-8"))
         if document["schema_version"] != BUNDLE_VERSION:
             version = document["schema_version"]
-            raise BadReport(f"{path}: report version {version}, this mccprobe reads {BUNDLE_VERSION}")
+            raise BadReport(f"{path}: report version {shorten(repr(version))}, this mccprobe reads {BUNDLE_VERSION}")
         _require_whole(path, folder, document["files"])
         text = json.dumps(document["options"]).replace(HERE, json.dumps(str(folder.absolute()))[1:-1])
         return OldReport(
@@ -109,8 +110,8 @@ def read_report(path: Path, scratch: Path) -> OldReport:
         )  # fmt: skip
     except OSError as error:
         raise BadReport(f"{path}: holds no bundle.json: {error.strerror}") from error
-    except (ValueError, KeyError, TypeError, AttributeError, BadDataFile) as error:
-        raise BadReport(f"{path}: bundle.json is not what mccprobe writes: {error}") from error
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError, BadDataFile) as error:
+        raise BadReport(f"{path}: bundle.json is not what mccprobe writes: {shorten(str(error), 200)}") from error
 
 
 def _runs_needed(rate: dict[str, float] | None) -> int:
@@ -126,7 +127,7 @@ def _require_whole(path: Path, folder: Path, files: dict[str, str]) -> None:
     for name, digest in files.items():
         file = folder / name
         if not file.resolve().is_relative_to(folder.resolve()) or not file.is_file():
-            raise BadReport(f"{path}: {name} is missing")
+            raise BadReport(f"{path}: {shorten(name)} is missing")
         if file_digest(file) != digest:
             raise BadReport(f"{path}: {name} was changed after the report was written")
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import shutil
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -27,8 +28,9 @@ from mccprobe.bisect_run.run import Progress, run_bisection
 from mccprobe.bisect_run.workspace import Workspace, open_workspace
 from mccprobe.compilation.ledger import Ledger
 from mccprobe.compilation.session import Session
+from mccprobe.compilation.store import remove_drafts
 from mccprobe.console import json_text
-from mccprobe.errors import BudgetSpent, ExitCode, Interrupted, MccprobeError
+from mccprobe.errors import BudgetSpent, ExitCode, Interrupted, MccprobeError, NoRoom
 from mccprobe.flags.catalogue import ResolvedFlag, load_catalogue
 from mccprobe.report.record import BisectReport, Culprit, Status
 from mccprobe.report.render_text import render_text
@@ -43,6 +45,7 @@ from mccprobe.report.why_record import (
     WhyReport,
     Workarounds,
 )
+from mccprobe.toolchain.locate import require_unchanged
 from mccprobe.why.deadline import Deadline
 from mccprobe.why.facts import build_facts
 from mccprobe.why.flag_pass_table import flag_pass_table
@@ -103,7 +106,7 @@ class _Chain:
         start = time.monotonic()
         try:
             yield
-        except Interrupted:
+        except (Interrupted, NoRoom):  # nothing that follows could be written either
             raise
         except BudgetSpent as error:
             self.budget = True
@@ -131,6 +134,7 @@ def run_why(
         request = plan.request if chosen is None else make_plan(_with_flags(options, chosen), cache).request
         flags = chosen if chosen is not None else options.flags
         _examine(chain, request, flags)
+    require_unchanged(plan.request.toolchain)
     identity = plan.request.toolchain.identify()
     return WhyReport(
         toolchain=plan.request.toolchain.name, simulated=plan.request.toolchain.simulated,
@@ -168,6 +172,8 @@ def with_bug_report(report: WhyReport, root: Path, cache: Path, tell: Callable[[
             told(f"removed {item.describe()}")
 
     start = time.monotonic()
+    for left in root.glob(".bug-report-*"):  # one that was killed before it had its name
+        shutil.rmtree(left, ignore_errors=True)
     try:
         written = write_bug_report(
             root,
@@ -177,7 +183,7 @@ def with_bug_report(report: WhyReport, root: Path, cache: Path, tell: Callable[[
             tell=lambda text: tell(f"report: {text}"),
             show=show,
         )
-    except Interrupted:
+    except (Interrupted, NoRoom):
         raise
     except MccprobeError as error:
         return dataclasses.replace(report, warnings=(*report.warnings, f"no bug report: {error.message}"))
@@ -313,6 +319,7 @@ def _reduce(chain: _Chain, request: BisectRequest, culprit: Culprit) -> None:
         chain.deadline.require()
         folder = chain.root / "reduced"
         folder.mkdir(exist_ok=True)
+        remove_drafts(folder)
         made = reduce_source(
             request, culprit, folder=folder, jobs=chain.session.executor.width, tell=chain.tell, deadline=chain.deadline
         )

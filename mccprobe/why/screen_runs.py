@@ -15,6 +15,7 @@ from pathlib import Path
 from mccprobe.bisect_run.target import Judge
 from mccprobe.bisect_run.workspace import Workspace
 from mccprobe.compilation.program import LinkFailure
+from mccprobe.compilation.store import require_space
 from mccprobe.errors import OracleUnusable
 from mccprobe.oracle.checks import CommandOracle, KernelOracle, Oracle, ReferenceOracle
 from mccprobe.oracle.verdict import Outcome, Verdict
@@ -77,9 +78,12 @@ class ScreenRuns:
             with self.workspace.ledger.run.scratch("screen") as scratch:
                 judge, started = behind(oracle or self.workspace.oracle, prefix, program)
                 try:
-                    return judge.judge(started, scratch)
+                    outcome = judge.judge(started, scratch)
                 except OracleUnusable as error:
-                    return Outcome(Verdict.UNRESOLVED, error.message)
+                    outcome = Outcome(Verdict.UNRESOLVED, error.message)
+                if outcome.verdict is not Verdict.GOOD:
+                    require_space(scratch)
+                return outcome
 
         base = (oracle or self.workspace.oracle).id
         return self._journalled(digest, f"screen {base} {name} {' '.join(prefix)}", ordinal, once)
@@ -122,24 +126,27 @@ class ScreenRuns:
                     path.read_bytes()[:REPORT_BYTES].decode("utf-8", "replace")
                     for path in sorted(scratch.glob(f"{REPORT}.*"))
                 )
+                if not report:
+                    require_space(scratch)
                 return _outcome_of_report(report.replace(program, "program"), result)
 
         return self._journalled(digest, f"screen {name} {'' if alone else oracle.id}", 0, once)
 
     def _journalled(self, digest: str, name: str, ordinal: int, once: Callable[[], Outcome]) -> Outcome:
         journal = self.workspace.journal
-        entry = journal.runs.get((digest, name, ordinal))
-        if entry is not None:
-            return Outcome(Verdict(entry["verdict"]), entry["reason"], entry["max_err"])
-        started = time.monotonic()
-        outcome = once()
-        journal.append(
-            {
-                "t": "run", "object": digest, "oracle": name, "ordinal": ordinal, "verdict": outcome.verdict.value,
-                "reason": outcome.reason, "max_err": outcome.max_err, "seconds": round(time.monotonic() - started, 4),
-            }
-        )  # fmt: skip
-        return outcome
+        with journal.asking((digest, name, ordinal)) as entry:  # checks run side by side and may ask the same
+            if entry is not None:
+                return Outcome(Verdict(entry["verdict"]), entry["reason"], entry["max_err"])
+            started = time.monotonic()
+            outcome = once()
+            seconds = round(time.monotonic() - started, 4)
+            journal.append(
+                {
+                    "t": "run", "object": digest, "oracle": name, "ordinal": ordinal, "verdict": outcome.verdict.value,
+                    "reason": outcome.reason, "max_err": outcome.max_err, "seconds": seconds,
+                }
+            )  # fmt: skip
+            return outcome
 
 
 def _outcome_of_report(report: str, result: RunResult) -> Outcome:

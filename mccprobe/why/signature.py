@@ -18,7 +18,7 @@ from mccprobe.bisect_run.run import Progress, run_bisection
 from mccprobe.bisect_run.workspace import Workspace, open_workspace
 from mccprobe.compilation.ledger import Ledger
 from mccprobe.compilation.session import Session
-from mccprobe.errors import MccprobeError
+from mccprobe.errors import MccprobeError, NoRoom
 from mccprobe.kernel.records import Case, KernelSpec
 from mccprobe.kernel.shipped import find_shipped_kernels
 from mccprobe.kernel.spec import load_kernel
@@ -74,6 +74,8 @@ def signature(
             if found is None:
                 found = _other(name, title, shape, plan_options, session, run, cache, locate, deadline)
             others.append(found)
+        except NoRoom:
+            raise
         except MccprobeError as error:
             others.append(OtherKernel(name, None, f"cannot be tried: {error.message}"))
     return Signature(title, shape, tuple(others))

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from mccprobe.bisect_run.confirm import verify_job
 from mccprobe.compilation.job import OUTPUT, SCRATCH
+from mccprobe.compilation.line_feed import LineFeed
 from mccprobe.compilation.unit import Unit
 from mccprobe.process import RunSpec, run
 
@@ -37,7 +38,7 @@ class _Reader:
     """Reads the verifier's text as a stream: its dump of a large function is megabytes."""
 
     def __init__(self) -> None:
-        self._tail = b""
+        self._lines = LineFeed()
         self._after = ""
         self._text: str | None = None
         self._step = ""
@@ -45,8 +46,7 @@ class _Reader:
         self._done = False
 
     def feed(self, chunk: bytes) -> bytes:
-        *lines, self._tail = (self._tail + chunk).split(b"\n")
-        for line in lines:
+        for line in self._lines.feed(chunk):
             if not self._done:
                 self._line(line.decode("utf-8", "replace"))
         return b""

@@ -18,7 +18,7 @@ from mccprobe.bisect_run.target import Judge
 from mccprobe.bisect_run.workspace import Workspace
 from mccprobe.compilation.job import CompileJob
 from mccprobe.compilation.unit import UNLIMITED
-from mccprobe.errors import BudgetSpent, MccprobeError, ToolchainError
+from mccprobe.errors import BudgetSpent, MccprobeError, NoRoom, ToolchainError
 from mccprobe.flags.ask import ask_options
 from mccprobe.flags.catalogue import ResolvedFlag, load_catalogue
 from mccprobe.flags.harvest import Harvest
@@ -118,6 +118,8 @@ def _without_flags(workspace: Workspace, flags: Sequence[ResolvedFlag]) -> list[
             kept = (*request.flags[:index], *request.flags[index + 1 :])
             try:
                 judge = workspace.variant(kept, f"without-{index}")
+            except NoRoom:
+                raise
             except MccprobeError:
                 continue  # one flag may need another
             found.append((f"without {name}", tuple(a for flag in kept for a in flag), judge))
@@ -192,5 +194,5 @@ def device_seconds(workspace: Workspace, judge: Judge, digest: str | None) -> fl
     try:
         samples = json.loads(result.stdout)["milliseconds"][1:]
         return statistics.median(float(sample) for sample in samples) / 1000.0
-    except (ValueError, KeyError, TypeError, statistics.StatisticsError):
+    except (ValueError, KeyError, TypeError, OverflowError, RecursionError, statistics.StatisticsError):
         return None

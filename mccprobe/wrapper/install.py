@@ -16,7 +16,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from mccprobe.errors import CompilerNotFound, InputError, NotOurWrapper, ToolchainError, WrapperNotInstalled
+from mccprobe.errors import (
+    CompilerNotFound,
+    InputError,
+    NoHomeFolder,
+    NotOurWrapper,
+    ToolchainError,
+    UsageError,
+    WrapperNotInstalled,
+)
 from mccprobe.toolchain import locate
 from mccprobe.toolchain.base import Identity
 from mccprobe.toolchain.mcc import MccPaths, find_mcc
@@ -51,12 +59,18 @@ class WrappedCompiler:
 
 def default_prefix() -> Path:
     """~/.local: its bin is in PATH on most systems (file-hierarchy(7)), and it needs no root."""
-    return Path.home() / ".local"
+    try:
+        return Path.home() / ".local"
+    except RuntimeError as error:
+        raise NoHomeFolder("name the folder: --prefix DIR") from error
 
 
 def wrapper_path(prefix: Path) -> Path:
     """Where the wrapper of this prefix lies."""
-    return prefix.expanduser().absolute() / "bin" / COMMAND
+    try:
+        return prefix.expanduser().absolute() / "bin" / COMMAND
+    except RuntimeError as error:
+        raise UsageError(f"{prefix}: no such home folder is known", hint="write --prefix without ~") from error
 
 
 def find_compiler(mcc: str | None) -> WrappedCompiler:
@@ -89,7 +103,7 @@ def is_launcher(path: Path) -> bool:
 def _next_in_path(passed: list[str]) -> Path | None:
     for folder in filter(None, os.environ.get("PATH", "").split(os.pathsep)):
         path = Path(folder) / COMMAND
-        if not (path.is_file() and os.access(path, os.X_OK)):
+        if not locate.is_program(path):
             continue
         if not is_launcher(path) and not locate.is_our_wrapper(path):
             return path

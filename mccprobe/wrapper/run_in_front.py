@@ -19,11 +19,16 @@ from mccprobe.wrapper.install import COMMAND
 from mccprobe.wrapper.script import generate
 
 
-def run_in_front(command: Sequence[str], compiler: Path, sets: WrapperSets, cache: Path) -> RunResult:
-    """Run `command`; standard streams are those of this process. Raises InputError when the cache is not writable."""
+def run_in_front(
+    command: Sequence[str], compiler: Path, sets: WrapperSets, cache: Path, *, stdout: Path | None = None
+) -> RunResult:
+    """Run `command`; standard streams are those of this process, or `stdout` is named.
+
+    Raises InputError when the cache is not writable.
+    """
     folder = _wrapper_folder(generate(compiler, sets), cache)
     env = {**os.environ, "PATH": f"{folder}{os.pathsep}{os.environ.get('PATH', os.defpath)}"}
-    return run_on_own_streams(command, env=env)
+    return run_on_own_streams(command, env=env, stdout=stdout)
 
 
 def _wrapper_folder(data: bytes, cache: Path) -> Path:

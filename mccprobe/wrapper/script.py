@@ -67,6 +67,7 @@ def generate(compiler: Path, sets: WrapperSets, created: tuple[str, ...] = ()) -
             f"mccp_known={shlex.quote(' '.join(one.name for one in sets.known))}",
         ],
         "drivers": lambda: _drivers(sets),
+        "plain": lambda: [_plain_call(sets.chosen)],
         "takes": _takes_next,
         "suffixes": _suffixes,
         "installed": lambda: _set_lines(sets.chosen),
@@ -93,7 +94,7 @@ def read_stamp(data: bytes) -> tuple[Stamp | None, bool]:
             str(about["compiler"]), str(about["set"]), tuple(map(str, about["flags"])),
             tuple(map(str, about["created"])), str(about["tool_version"]),
         )  # fmt: skip
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         return None, False
     return stamp, about.get("digest") == hashlib.sha256(body).hexdigest()
 
@@ -124,6 +125,12 @@ def _suffixes() -> list[str]:
         f"{' | '.join('*' + suffix for suffix in sources)}) mccp_sources=1 ;;",
         f"{' | '.join('*' + suffix for suffix in _HEADERS)}) mccp_headers=1 ;;",
     ]
+
+
+def _plain_call(one: WrapperSet) -> str:
+    """The compile that gives none of the set's options. A set with options of the driver never comes to it."""
+    words = [shlex.quote(word) for addition in one.additions for word in addition.words]
+    return " ".join(['exec "$mccp_compiler"', *words, '"$@"'])
 
 
 def _set_lines(one: WrapperSet) -> list[str]:

@@ -223,10 +223,11 @@ class _Proof:
         self._call(self.on, ["-###", *self.arguments])
         try:
             line = json.loads(self.log.read_text(encoding="utf-8").splitlines()[0])
-        except (OSError, ValueError, IndexError):
+            kept, before, after = ([str(word) for word in line[key]] for key in ("kept", "before", "after"))
+        except (OSError, ValueError, IndexError, KeyError, TypeError, RecursionError):
             return None, []
-        self.status.kept = tuple(line["kept"])
-        return line["before"][1:], line["after"][1:]
+        self.status.kept = tuple(kept)
+        return before[1:], after[1:]
 
     def _reach(self, added: Sequence[str], jobs: Sequence[Any]) -> None:
         """Count each added option in the argv of every device compile; the least of them counts."""

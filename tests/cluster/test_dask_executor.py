@@ -7,7 +7,9 @@ import json
 import os
 import shutil
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,8 +27,13 @@ from mccprobe.compilation.session import Session
 from mccprobe.compilation.store import RunDirectory
 from mccprobe.compilation.travel import Packer, StaysHere, Travelling, dependency_names, refusal
 from mccprobe.errors import Interrupted, ToolchainError
+from mccprobe.flag_search.objectives import Time
+from mccprobe.flag_search.subjects import GatedKernel, GateSettings, Made, judge_beside
+from mccprobe.kernel.spec import shipped_kernel
+from mccprobe.oracle.checks import Expected, ReferenceOracle, observe_in
 from mccprobe.toolchain.clang import clang_toolchain
 from mccprobe.toolchain.jobs import back_end_argv
+from mccprobe.toolchain.sim import sim_toolchain
 from mccprobe.why.options import WhyOptions
 from mccprobe.why.run import plan_of, run_why
 
@@ -153,6 +160,105 @@ def test_an_interrupt_is_no_answer(executor: DaskExecutor, fake: Path, run: RunD
     ended = [future.exception() if not future.cancelled() else None for future in futures if not future.cancelled()]
     assert any(isinstance(error, Interrupted) for error in ended)
     assert all(error is None or isinstance(error, Interrupted) for error in ended)
+
+
+# --- which worker runs programs ---------------------------------------------------------------------
+
+
+def script(path: Path, text: str) -> Path:
+    path.write_text(f"#!/bin/sh\n{text}\n")
+    path.chmod(0o755)
+    return path
+
+
+def worker_of(executor: DaskExecutor, program: Path, **options: bool) -> int:
+    """Process id of the worker that ran a program which prints its parent's."""
+    seeing = partial(observe_in, args=(), timeout_s=60.0)
+    return int(executor.run_program(seeing, program, program.parent, **options).stdout)
+
+
+def test_what_is_compared_is_measured_on_one_worker(
+    executor: DaskExecutor, told: Told, cluster: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As long as it is there; that it is another one from then on is told."""
+    monkeypatch.setattr("mccprobe.compilation.dask_executor.GPU", "DEVICE")
+    for name in ("first", "second", "third"):
+        cluster.add(name, "--resources", "DEVICE=1")
+    cluster.ready()
+    parent = script(tmp_path / "parent", "echo $PPID")
+    asked = [executor.submit(worker_of, executor, parent) for _ in range(9)]
+    assert len({one.result() for one in asked}) > 1, "only one worker was ever asked"
+    asked = [executor.submit(partial(worker_of, one_place=True), executor, parent) for _ in range(9)]
+    (pid,) = {one.result() for one in asked}
+    assert not [line for line in told if "measures" in line]
+    (name,) = [name for name, process in cluster.workers.items() if process.pid == pid]
+    cluster.kill(name)
+    cluster.workers[name].wait()
+    after = {worker_of(executor, parent, one_place=True) for _ in range(5)}
+    assert len(after) == 1 and pid not in after
+    assert len([line for line in told if "from here on" in line]) == 1
+    for left in {"first", "second", "third"} - {name}:
+        cluster.kill(left)
+
+
+def test_programs_beside_each_other(executor: DaskExecutor, tmp_path: Path) -> None:
+    """What differs from the reference is wrong only on a machine on which the reference is right."""
+    oracle = ReferenceOracle(Expected(b"42\n", 0))
+    right, wrong = script(tmp_path / "right", "echo 42"), script(tmp_path / "wrong", "echo 41")
+    beside = partial(judge_beside, oracle=oracle)
+    for here in (executor, LocalExecutor(1)):
+        seen = []
+        for number, pair in enumerate([(wrong, right), (right, right), (wrong, wrong), (right, wrong)]):
+            scratch = tmp_path / f"{type(here).__name__}-{number}"
+            scratch.mkdir()
+            seen.append(str(here.run_program(beside, pair[0], scratch, pair[1]).verdict))
+        assert seen == ["BAD", "GOOD", "UNRESOLVED", "UNRESOLVED"]
+
+
+def test_a_device_that_is_gone_is_not_replaced_by_this_machine(
+    executor: DaskExecutor, cluster: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Here may be none, and then nothing could be told of any program."""
+    monkeypatch.setattr("mccprobe.compilation.dask_executor.GPU", "RARE")
+    monkeypatch.setattr("mccprobe.compilation.dask_executor.GRACE_S", 1.0)
+    parent = script(tmp_path / "parent", "echo $PPID")
+    assert worker_of(executor, parent) == os.getpid()  # nobody has one
+    cluster.add("rare", "--resources", "RARE=1")
+    cluster.ready()
+    deadline = time.monotonic() + 60.0
+    while worker_of(executor, parent) != cluster.workers["rare"].pid:
+        assert time.monotonic() < deadline, "never asked"
+    cluster.kill("rare")
+    cluster.workers["rare"].wait()
+    with pytest.raises(ToolchainError, match=r"no worker of .* can be used"):
+        worker_of(executor, parent)
+
+
+@pytest.mark.toolchain("clang-14")
+def test_device_times_are_taken_in_pairs_on_one_worker(
+    executor: DaskExecutor, cluster: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The stand-in in a device's place: its times mean nothing, where they are taken is what is looked at."""
+    toolchain = sim_toolchain(Path(os.environ["MCCPROBE_CACHE"]))
+    monkeypatch.setattr(type(toolchain), "name", "mcc")
+    subject = GatedKernel(shipped_kernel("gemm"), toolchain, GateSettings())
+    made = subject.build((), (), tmp_path / "builds", executor)
+    assert isinstance(made, Made) and made.built is not None
+    asked: list[dict[str, Any]] = []
+    run_program = executor.run_program
+
+    def run(function: Any, *programs: Path, **options: bool) -> Any:
+        asked.append({"programs": len(programs) - 1, **options})
+        return run_program(function, *programs, **options)
+
+    monkeypatch.setattr(executor, "run_program", run)
+    monkeypatch.setattr("mccprobe.flag_search.objectives.default_case", lambda kernel, name: kernel.case("small"))
+    meter = Time(subject, 300.0)
+    measured = meter.measure(made, executor)
+    assert measured.value is not None and len(measured.samples) == 5, measured.reason
+    share = meter.compare(made, made, executor)
+    assert share.ratio is not None and not share.exact and share.interval is not None, share.reason
+    assert asked == [{"programs": 1, "one_place": True}, {"programs": 2, "one_place": True}]
 
 
 # --- no shared disk ---------------------------------------------------------------------------------

@@ -29,6 +29,7 @@ from mccprobe.toolchain.sim import SimToolchain
 
 SIM = GatedKernel(shipped_kernel("gemm"), SimToolchain(Path("mcc")), GateSettings())
 AMD = CompiledKernel((), (), AmdgcnToolchain(Path("clang-14"), Path("ld.lld-14")), "gemm")
+HERE: Any = None  # an executor: nothing of this needs a device
 PROGRAM = OrdinaryProgram(Path("x.c"), ["-O2"], ClangToolchain(["clang-14"]))
 
 
@@ -107,7 +108,7 @@ def test_labels_carry_the_stand_in() -> None:
 def test_an_object_that_does_not_tell(tmp_path: Path) -> None:
     path = tmp_path / "0.o"
     path.write_bytes(b"no object at all")
-    measured = make_meter("spills", AMD, 1.0).measure(Made("x", (path,), tmp_path))
+    measured = make_meter("spills", AMD, 1.0).measure(Made("x", (path,), tmp_path), HERE)
     assert measured.value is None and measured.reason
 
 
@@ -143,8 +144,8 @@ def test_perf_is_taken_where_it_counts(tmp_path: Path, monkeypatch: pytest.Monke
     made = program(tmp_path)
     meter.settle(made)
     assert meter.tool == "perf stat" and meter.exact
-    assert meter.measure(made) == Measured(4242.0, (4242.0,))
-    assert meter.compare(made, made) == Share(1.0, None, exact=True)
+    assert meter.measure(made, HERE) == Measured(4242.0, (4242.0,))
+    assert meter.compare(made, made, HERE) == Share(1.0, None, exact=True)
 
 
 def test_a_counter_with_noise_gives_intervals(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -152,8 +153,8 @@ def test_a_counter_with_noise_gives_intervals(tmp_path: Path, monkeypatch: pytes
     meter = Instructions(PROGRAM, 30.0)
     made = program(tmp_path)
     meter.settle(made)
-    assert not meter.exact and len(meter.measure(made).samples) == 5
-    share = meter.compare(made, made)
+    assert not meter.exact and len(meter.measure(made, HERE).samples) == 5
+    share = meter.compare(made, made, HERE)
     assert not share.exact and share.interval is not None and not share.better
 
 
@@ -169,5 +170,5 @@ def test_a_program_that_fails_is_not_measured(tmp_path: Path, monkeypatch: pytes
     meter = Instructions(PROGRAM, 30.0)
     made = program(tmp_path)
     (tmp_path / "program").write_text("#!/bin/sh\nexit 3\n")
-    measured = meter.measure(made)
+    measured = meter.measure(made, HERE)
     assert measured.value is None and "exit 3" in measured.reason

@@ -145,6 +145,17 @@ def test_tpe_survives_a_kill_and_is_shared(
     assert 13 <= len(finished) <= 14, states  # both together; each may have had one in flight
 
 
+@pytest.mark.clean
+@pytest.mark.toolchain("clang-14")
+def test_tpe_without_its_package(run_cli: Callable[..., Any], tmp_path: Path) -> None:
+    """Told before anything is made."""
+    (tmp_path / "optuna.py").write_text("raise ImportError('not installed')\n")
+    path = os.pathsep.join((str(tmp_path), str(HERE.parents[1])))
+    command = ("flags", "search", str(HERE / "known.c"), *KNOWN, "--strategy", "tpe", *ARGS)
+    ran = run_cli(*command, env={"PYTHONPATH": path})
+    assert ran.code == 2 and "mccprobe[search]" in ran.stderr and "Traceback" not in ran.stderr, ran
+
+
 @pytest.mark.toolchain("clang-14")
 def test_a_killed_search_goes_on(
     start: Callable[..., subprocess.Popen[str]], search: Callable[..., Ran], tmp_path: Path

@@ -51,6 +51,12 @@ class Tool:
     name, simulated, driver = "clang", False, ("clang",)
 
 
+@pytest.fixture(autouse=True)
+def no_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A table has none that could change."""
+    monkeypatch.setattr("mccprobe.flag_search.run.require_unchanged", lambda toolchain: None)
+
+
 @dataclass
 class TableSubject:
     """value(names) of the flags that are set; wrong, unbuilt: names that make it so; noop: names without effect."""
@@ -69,7 +75,7 @@ class TableSubject:
     judged: list[str] = field(default_factory=list)
     lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def build(self, flags: Any, defines: Any, folder: Path) -> Made | BuildFailure:
+    def build(self, flags: Any, defines: Any, folder: Path, executor: Any = None) -> Made | BuildFailure:
         names = frozenset(flag[0] for flag in flags)
         with self.lock:
             self.builds.append(names)
@@ -82,7 +88,7 @@ class TableSubject:
     def names(self, made: Made) -> Names:
         return frozenset(made.folder.name.replace("-", "").split())
 
-    def judge(self, made: Made) -> Outcome:
+    def judge(self, made: Made, executor: Any = None) -> Outcome:
         with self.lock:
             self.judged.append(made.folder.name)
         if self.compile_only:
@@ -120,10 +126,10 @@ class TableMeter:
         value = self.subject.value(self.subject.names(made)) * (self.noise(ordinal) if self.noise else 1.0)
         return Measured(value, (value,))
 
-    def measure(self, made: Made) -> Measured:
+    def measure(self, made: Made, executor: Any = None) -> Measured:
         return self._read(made, 0)
 
-    def compare(self, made: Made, base: Made) -> Share:
+    def compare(self, made: Made, base: Made, executor: Any = None) -> Share:
         if self.exact:
             return exact_share(self.measure(made).value, self.measure(base).value)
         return paired(lambda at: self._read(base, 2 * at), lambda at: self._read(made, 2 * at + 1))
@@ -295,7 +301,7 @@ def test_of_two_that_do_the_same_one_stays(open_search: OpenSearch) -> None:
 def test_what_is_wrong_without_it_is_needed(open_search: OpenSearch) -> None:
     space = make_space("fast", "cure")
     subject = TableSubject(additive(fast=0.5, cure=1.1))
-    subject.judge = lambda made: (  # type: ignore[method-assign]
+    subject.judge = lambda made, executor: (  # type: ignore[method-assign]
         TableSubject.judge(TableSubject(subject.value, wrong=frozenset({"fast"})), made)
         if subject.names(made) == {"fast"} else TableSubject.judge(TableSubject(subject.value), made)
     )  # fmt: skip
@@ -428,7 +434,7 @@ def test_a_winner_that_does_not_hold_is_none(open_search: OpenSearch, tmp_path: 
     seen: list[str] = []
     plain = subject.judge
 
-    def judge(made: Any) -> Any:
+    def judge(made: Any, executor: Any) -> Any:
         seen.append(made.folder.name)
         bad = TableSubject(subject.value, wrong=frozenset({"a"}))
         return bad.judge(made) if seen.count("a") > 1 else plain(made)
@@ -478,7 +484,7 @@ def test_a_share_that_was_measured_anew_is_not_measured_a_third_time(open_search
 def test_the_build_without_flags_must_be_a_measure(open_search: OpenSearch, tmp_path: Path) -> None:
     space = make_space("a")
     subject = TableSubject(additive())
-    subject.judge = lambda made: TableSubject.judge(  # type: ignore[method-assign]
+    subject.judge = lambda made, executor: TableSubject.judge(  # type: ignore[method-assign]
         TableSubject(subject.value, wrong=frozenset({"a"})), made
     )
     broken = TableSubject(additive())

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import importlib
 import json
-import signal
 import sys
 import tomllib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -27,20 +26,10 @@ Run = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture
-def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Iterator[Run]:
+def run(monkeypatch: pytest.MonkeyPatch, call_cli: Run) -> Run:
     """`run("show", "x")` is `mccprobe flags show x`: exit code, standard output, standard error."""
     monkeypatch.setitem(cli.COMMANDS, "flags", ("mccprobe.cli.flags_cmd", "flags", "flags"))
-
-    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
-
-    def call(*args: str | Path) -> tuple[int, str, str]:
-        code = cli.main(["flags", *map(str, args)])
-        captured = capsys.readouterr()
-        return code, captured.out, captured.err
-
-    yield call
-    for number, handler in handlers.items():
-        signal.signal(number, handler)
+    return lambda *args: call_cli("flags", *args)
 
 
 def _document(result: tuple[int, str, str]) -> dict[str, Any]:

@@ -55,6 +55,14 @@ def test_a_described_kernel_that_is_not_there(make_built: MakeBuilt) -> None:
     assert any("mega, which is no kernel of the program" in reason for reason in report.reasons())
 
 
+def test_a_launch_that_traps_is_no_kernel_that_nobody_launches(make_built: MakeBuilt) -> None:
+    """The program ends before it can say what it launched; kernel.toml says it."""
+    report = checked(make_built("if [ $kernel = mega ]; then echo 'sim: TRAP x' >&2; exit 125; fi"))
+    unchecked = "kernel mega can be launched, but is launched only by cases that were not right: it is unchecked"
+    assert unchecked in report.reasons()
+    assert report.unchecked({"mega": 1}) == ["mega"]
+
+
 def test_without_launches_nothing_is_checked(make_built: MakeBuilt) -> None:
     built = make_built()
     built.program.write_text(built.program.read_text().replace('"launches"', '"other"'))
@@ -109,9 +117,13 @@ def test_a_refused_shape_that_kernel_toml_promises(make_built: MakeBuilt) -> Non
         ("exit 0", Verdict.UNRESOLVED, "without the JSON document"),
         ("kill -SEGV $$", Verdict.UNRESOLVED, "SIGSEGV"),
         ("echo 'mccprobe-sim: TRAP divergent WMMA' >&2; exit 125", Verdict.UNRESOLVED, "invalid program"),
+        (
+            r"printf 'sim: TRAP x: kernel k:\n  lanes 0-31: +0\n  lanes 32-63: +64\nmore\n' >&2; exit 125",
+            Verdict.UNRESOLVED, "TRAP x: kernel k: lanes 0-31: +0; lanes 32-63: +64",
+        ),
         ("exec sleep 60", Verdict.UNRESOLVED, "timeout"),
     ],
-)
+)  # fmt: skip
 def test_verdict_of_one_run(make_built: MakeBuilt, body: str, verdict: Verdict, reason: str) -> None:
     built = make_built(body)
     result = run_case(built, CASE, timeout_s=1.0 if "sleep" in body else 60.0)

@@ -5,9 +5,8 @@ from __future__ import annotations
 import csv
 import io
 import json
-import signal
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -27,20 +26,11 @@ Run = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture
-def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Iterator[Run]:
+def run(monkeypatch: pytest.MonkeyPatch, call_cli: Run, tmp_path: Path) -> Run:
     """`run("list")` is `mccprobe journal list` in an empty folder: exit code, standard output and error."""
     monkeypatch.setitem(cli.COMMANDS, "journal", ("mccprobe.cli.journal_cmd", "journal", "journal"))
     monkeypatch.chdir(tmp_path)
-    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
-
-    def call(*args: str | Path) -> tuple[int, str, str]:
-        code = cli.main(["journal", *map(str, args)])
-        captured = capsys.readouterr()
-        return code, captured.out, captured.err
-
-    yield call
-    for number, handler in handlers.items():
-        signal.signal(number, handler)
+    return lambda *args: call_cli("journal", *args)
 
 
 def _document(result: tuple[int, str, str]) -> dict[str, Any]:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -26,6 +29,12 @@ def only(observation: Observation) -> Finding:
         ("two_writers", "race", "error", None, "write after write"),
         ("warp_race", "warp-race", "doubt", None, "in one warp without __syncwarp"),
         ("atomic_and_plain", "race", "error", None, "read after write"),
+        ("global_race", "global-race", "error", "0-127", "read after write in global memory"),
+        ("two_blocks", "global-race", "error", "0-127", "after block (0,0,0) warp 0 lane 0, which no order of blocks"),
+        ("neighbour_block", "block-race", "doubt", "0", "after block (0,0,0) warp 0 lane 127"),
+        ("freed", "out-of-bounds", "error", "0-31", "global memory of 1024 bytes that was freed"),
+        ("misaligned", "misaligned", "doubt", "0-31", "write of 16 bytes, whose type is aligned to 16, 4 bytes beside"),
+        ("unloaded", "unloaded-fragment", "error", None, "matrix_b)<16,16,16> that nothing was loaded into"),
         ("shared_bounds", "out-of-bounds", "error", "123-127", "past its end: a __shared__ variable of 512 bytes"),
         ("dynamic_bounds", "out-of-bounds", "error", "100-127", "past its end: shared memory of 400 bytes"),
         ("global_bounds", "out-of-bounds", "error", "56-99", "past its end: global memory of 1024 bytes"),
@@ -61,6 +70,7 @@ def test_a_broken_rule_is_found_at_its_line(
     "name",
     [
         *("no_race", "same_value", "warp_in_order", "neighbour_bytes", "atomics", "own_memory", "unrolled_barrier"),
+        *("through_global", "neighbour_halfs", "last_block", "all_blocks_add"),
         *("uniform_operand", "banks<32>", "wide_banks", "wmma_banks<16>"),
     ],
 )
@@ -117,8 +127,16 @@ def test_a_barrier_that_diverges_tells_both_places(observe: Observe) -> None:
     assert sorted(group.lanes for group in finding.groups) == ["warp 0 lanes 0-127", "warp 1 lanes 0-127"]
 
 
-def test_more_shared_memory_than_there_is(observe: Observe) -> None:
+def test_threads_that_ended_before_a_barrier_are_all_told(observe: Observe) -> None:
+    """Also the one whose end lets the others pass."""
+    finding = only(observe("early_exit"))
+    assert [group.lanes for group in finding.groups] == ["warp 1 lanes 72-127"]
+
+
+def test_more_shared_memory_than_there_is(observe: Observe, marked: dict[str, int]) -> None:
     finding = only(observe("too_much"))
+    assert finding.place is not None
+    assert finding.place.line == marked["dynamic_bounds"] - 2  # of the kernel
     assert finding.kind == "shared-memory"
     assert finding.text == "80000 bytes of shared memory (0 static, 80000 dynamic); a block has 73728"
 
@@ -141,9 +159,10 @@ def test_the_bank_arithmetic_of_a_stride(observe: Observe, marked: dict[str, int
     assert use.ideal == (1 if stride == 0 else 2)
 
 
-def test_a_wide_access_is_counted_in_full(observe: Observe, marked: dict[str, int]) -> None:
-    """32 lanes of 16 bytes are 128 words: 8 cycles of 16 banks."""
-    use = bank_use(observe("wide_banks"), marked["wide_banks"])
+@pytest.mark.parametrize("name", ["wide_banks", "built_wide"])
+def test_a_wide_access_is_counted_in_full(observe: Observe, marked: dict[str, int], name: str) -> None:
+    """32 lanes of 16 bytes are 128 words: 8 cycles of 16 banks; also where the value was made of two halves."""
+    use = bank_use(observe(name), marked[name])
     assert (use.access, use.bytes, use.ways, use.ideal) == ("store", 16, 8, 8)
 
 
@@ -154,3 +173,9 @@ def test_a_wmma_operation_is_counted_in_full(observe: Observe, marked: dict[str,
     words = {line * ld // 2 + word for line in range(16) for word in range(8)}
     assert max(sum(word % 16 == bank for word in words) for bank in range(16)) == ways
     assert (use.access, use.ways, use.ideal) == ("wmma", ways, 8)
+
+
+def test_the_schema_has_every_kind(root: Path) -> None:
+    schema = (root / "reports" / "lab.schema.json").read_text(encoding="utf-8")
+    kinds = next(kinds for kinds in re.findall(r'"enum": (\[[^\]]*\])', schema) if "deadlock" in kinds)
+    assert sorted(RULES) == json.loads(kinds)

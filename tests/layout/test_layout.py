@@ -21,7 +21,7 @@ PACKAGE = ROOT / "mccprobe"
 
 # A module may import from packages to its left in its line (and from what those may import), and
 # from BASE. Packages in one cell do not import each other. The two lines meet in `report`.
-BASE = frozenset({"errors", "process", "console"})
+BASE = frozenset({"errors", "process", "watchdog", "console"})
 VOCABULARY = frozenset({"mccprobe", "mccprobe.oracle.verdict"})  # for everybody: the version, the verdicts
 MAIN_LINE = (
     ("flags", "passes"),
@@ -42,6 +42,8 @@ MAIN_LINE = (
     ("flag_search",),
     ("wrapper",),
     ("cycle",),
+    ("pages",),
+    ("doctor",),
     ("cli",),
     ("__main__",),
 )
@@ -57,6 +59,7 @@ OPTIONAL_IMPORTS = {
     "cluster": ("compilation/dask_executor.py",),
     "search": ("flag_search/tpe.py",),
     "plots": ("flag_search/plot.py",),
+    "pages": ("pages/canvas.py", "pages/render_html.py"),
 }
 DISTRIBUTIONS = {"elftools": "pyelftools", "yaml": "pyyaml"}  # import name -> package name, where they differ
 
@@ -90,7 +93,7 @@ def _repository_files() -> list[Path]:
         paths = [ROOT / name for name in listed if name]
     else:
         generated = {"__pycache__", "build", "dist", "mccprobe-out", "mccprobe.egg-info"}
-        hidden_but_ours = {".ci", ".gitignore"}
+        hidden_but_ours = {".ci", ".github", ".gitignore"}
         paths = [
             path
             for path in ROOT.rglob("*")
@@ -357,4 +360,4 @@ def test_architecture_names_every_folder() -> None:
 
 def test_licence_and_changelog_are_there() -> None:
     assert "Apache License" in (ROOT / "LICENSE").read_text(encoding="utf-8")
-    assert "## Unreleased" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    assert "## [Unreleased]" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")

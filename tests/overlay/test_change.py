@@ -13,8 +13,9 @@ from mccprobe.errors import BadDataFile, PatchDoesNotApply, UsageError
 from mccprobe.overlay.change import apply_once, difference, parse_patch, replacement
 
 LINES = st.lists(
-    st.sampled_from(["a\n", "b\n", "\n", "-c\n", "+d\n", "@@ -1 +1 @@\n", "--- x\n"]), min_size=1, max_size=9
-)
+    st.sampled_from(["a\n", "b\n", "c\x0c\n", "d\r\n", "e\u2028f\n", "\n", "-c\n", "+d\n", "@@ -1 +1 @@\n", "--- x\n"]),
+    min_size=1, max_size=9,
+)  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -92,6 +93,31 @@ def test_a_real_diff_and_the_real_patch(tmp_path: Path) -> None:
 def test_bad_patches(text: str, said: str) -> None:
     with pytest.raises(BadDataFile, match=said):
         parse_patch(text, "p")
+
+
+def test_the_end_of_a_file_without_a_newline() -> None:
+    for before, after in (("a\nb", "a\nc"), ("a\nb", "a\nb\n"), ("a\nb\n", "a\nb"), ("x\na\nb", "x\na\nb\nc")):
+        (change,) = parse_patch(difference(before, after, "h"), "p")
+        assert apply_once(before, [change], "h") == after
+    (change,) = parse_patch(difference("a\nb", "a\nc", "h"), "p")
+    with pytest.raises(PatchDoesNotApply):
+        apply_once("a\nb\nmore\n", [change], "h")
+
+
+def test_line_ends() -> None:
+    """A header with CR LF takes a diff of its own; of another's it is said that the line ends differ."""
+    before, after = "one\r\nint x = 32;\r\n\r\ntwo\r\n", "one\r\nint x = 8;\r\n\r\ntwo\r\n"
+    patch = difference(before, after, "h")
+    assert apply_once(before, parse_patch(patch, "p"), "h") == after
+    assert apply_once(before, parse_patch(patch.replace("\n \r\n", "\n\r\n"), "p"), "h") == after, "a blank was lost"
+    unix = parse_patch(patch.replace("\r\n", "\n"), "p")
+    with pytest.raises(PatchDoesNotApply) as caught:
+        apply_once(before, unix, "h")
+    assert "CR LF" in caught.value.hint
+
+
+def test_a_replacement_may_end_with_a_line() -> None:
+    assert apply_once("int x = 32;\nint y;\n", [replacement("32;\n", "8;\n")], "h") == "int x = 8;\nint y;\n"
 
 
 def test_a_hunk_begins_a_line() -> None:

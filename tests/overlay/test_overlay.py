@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -101,7 +102,7 @@ def test_too_small_a_fragment_is_not_passed(make: Callable[..., OverlayReport]) 
 
 
 def test_a_change_that_breaks_the_compile(make: Callable[..., OverlayReport], root: Path) -> None:
-    report = make("struct accumulator {};", "struct accumulator {")
+    report = make("template <int size> struct __operand_base {", "template <int size> struct __operand_base")
     assert report.after.gate.failure is not None
     assert report.same_code is None
     assert report.conclusion == "the kernel does not compile with the change"
@@ -135,6 +136,56 @@ def test_another_header_in_front_of_the_copy(
     mine = replace(kernel, compile_args=("-O3", f"-I{private.parent}"))
     with pytest.raises(ToolchainError, match="still reads"):
         make(*SMALLER, kernel=mine)
+
+
+@pytest.fixture
+def own_sdk(sim: SimToolchain, tmp_path: Path) -> tuple[SimToolchain, Path]:
+    """A copy of the SDK that a test may change, and its include folder."""
+    assert sim.sdk is not None
+    root = tmp_path / "sdk"
+    shutil.copytree(sim.sdk.root, root)
+    sdk = replace(sim.sdk, root=root, mcc=root / "bin" / "mcc")
+    return SimToolchain(sdk.mcc, sdk), root / "include"
+
+
+def include_first(kernel: KernelSpec, header: str) -> None:
+    source = kernel.sources[0]
+    source.write_text(f"#include <{header}>\n" + source.read_text(encoding="utf-8"), encoding="utf-8")
+
+
+def test_a_header_whose_name_ends_that_of_another(
+    make: Callable[..., OverlayReport], kernel: KernelSpec, sim: SimToolchain
+) -> None:
+    """<mma.h> and <crt/mma.h> are both read; `mma.h` is the first of them."""
+    assert sim.sdk is not None
+    include_first(kernel, "mma.h")
+    report = make("#pragma once", "#pragma once  // changed", header="mma.h")
+    assert report.header_path == sim.sdk.root / "include" / "mma.h"
+    assert report.same_code
+
+
+def test_a_header_that_is_a_link(make: Callable[..., OverlayReport], own_sdk: tuple[SimToolchain, Path]) -> None:
+    """What it includes by quotes lies beside the link, where the compiler looks."""
+    toolchain, include = own_sdk
+    real = include.parent / "elsewhere.h"
+    real.write_text('#include "near.h"\n' + (include / HEADER).read_text(encoding="utf-8"), encoding="utf-8")
+    (include / HEADER).unlink()
+    (include / HEADER).symlink_to(real)
+    (include / "crt" / "near.h").write_text("")
+    report = make(*SMALLER, toolchain=toolchain)
+    assert report.after.gate.verdict is Verdict.GOOD
+    assert SMALLER[0] in real.read_text(encoding="utf-8")
+
+
+def test_the_header_by_another_name(
+    make: Callable[..., OverlayReport], kernel: KernelSpec, own_sdk: tuple[SimToolchain, Path]
+) -> None:
+    """Then the SDK's own file is read beside the copy, and the comparison would be of nothing."""
+    toolchain, include = own_sdk
+    (include / "other_name.h").symlink_to(include / HEADER)
+    include_first(kernel, "other_name.h")
+    with pytest.raises(ToolchainError, match=r"still reads .*mma\.h beside the patched copy"):
+        make(*SMALLER, toolchain=toolchain)
 
 
 def test_not_for_headers_of_our_own(make: Callable[..., OverlayReport]) -> None:

@@ -7,6 +7,7 @@ import re
 import shlex
 from pathlib import Path
 
+import click
 import jsonschema
 import pytest
 from click.testing import CliRunner, Result
@@ -154,6 +155,25 @@ def test_two_buffers_do_not_fit() -> None:
     assert "DOES NOT FIT" in render_plan(made)
 
 
+def test_a_block_that_cannot_run_is_told_with_the_reason() -> None:
+    for tile, words in (
+        (Tile(512, 512, 32, 16, 16), "32,768 threads"),
+        (Tile(256, 256, 32, 4, 2, buffers=8), "bytes of shared memory, the limit is"),
+    ):
+        notes = plan(PlanRequest(tile, Problem(512, 512, 32))).notes
+        assert any(words in note and "does not start" in note for note in notes), notes
+        assert any("no block of this tile runs" in note for note in notes)
+    assert not any("no block" in note for note in plan(PlanRequest(FINAL)).notes)
+
+
+def test_the_roofline_says_that_it_leaves_the_cache_out() -> None:
+    """The article reached 54 TFLOPS with an intensity for which it gives 47.9."""
+    bound = speed.roofline(64)[1]
+    assert bound.tflops is not None
+    assert bound.tflops < 54
+    assert "L2" in bound.how
+
+
 # --- the command --------------------------------------------------------------------------------
 
 ARGUMENTS = [
@@ -198,10 +218,17 @@ def test_text_has_the_tables() -> None:
     [
         ["--tile", "256x256"], ["--tile", "0x256x32"], ["--tile", "a"], ["--warps", "4x2x1"], ["--warps", "3x2"],
         ["--problem", "8191x8192x16384"], ["--problem", "16777216x16777216x32"], ["--epilogue-stride", "99999999"],
+        ["--fragment", "1x1x1", "--warp-threads", "1", "--tile", "1x1x1", "--warps", "1x1"],
     ],
     ids=" ".join,
 )  # fmt: skip
 def test_bad_input_is_a_usage_error(arguments: list[str]) -> None:
     result = run_plan(arguments)
     assert isinstance(result.exception, UsageError)
+    assert result.stdout == ""
+
+
+def test_a_clock_that_is_no_number_is_refused() -> None:
+    result = run_plan(["--clock-ghz", "nan", "--json"])
+    assert isinstance(result.exception, click.BadParameter)
     assert result.stdout == ""

@@ -43,3 +43,9 @@ class _Record:
 def test_records_names_that_are_no_utf8_and_large_numbers() -> None:
     shown = json.loads("".join(iter_json({"records": [_Record()], "name": "k\udcff", "large": 1 << 80}, 2)))
     assert shown == {"records": [{"a": 1}], "name": "k\udcff", "large": 1 << 80}
+
+
+def test_without_orjson_the_text_is_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    value = {"kernels": [{"name": "k", "numbers": [1, 2.5, None]}], "none": {}}
+    monkeypatch.setattr(json_stream, "_orjson", lambda: None)
+    assert "".join(iter_json(value, 2)) == json_text(value)

@@ -177,3 +177,20 @@ def test_no_more_tests_than_gos_bisect(sizes: list[int], bound: int) -> None:
         result = minimal_sets(range(1000), needs(*sets), seed=seed)
         assert found(result) == {frozenset(each) for each in sets}
         assert result.tests <= bound
+
+
+def test_the_order_of_tests_is_that_of_the_seed() -> None:
+    """Same seed, same tests, so that a run can be replayed; another seed searches in another order."""
+
+    def asked(seed: int) -> list[frozenset[int]]:
+        log: list[frozenset[int]] = []
+
+        def test(subset: frozenset[int]) -> Verdict:
+            log.append(subset)
+            return BAD if {3, 17} <= subset else GOOD
+
+        minimal_sets(range(24), test, seed=seed)
+        return log
+
+    assert asked(5) == asked(5)
+    assert len({tuple(asked(seed)) for seed in range(4)}) > 1

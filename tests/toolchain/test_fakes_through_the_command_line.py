@@ -114,7 +114,12 @@ def test_a_source_that_does_not_compile(run_cli: RunCli, fake: Fake, tmp_path: P
 def test_a_compiler_that_changed_is_not_resumed(run_cli: RunCli, fake: Fake, program: Path, tmp_path: Path) -> None:
     env = {"FAKE_STATE": str(tmp_path / "state")}
     out = tmp_path / "run"
-    bisected(run_cli, fake("mcc_other_version"), program, "-o", str(out), **env)
+    begun = run_cli(
+        "bisect", program, "--toolchain", "clang", "--compiler", fake("mcc_other_version"), FAULT, "-o", out, "--json",
+        "--", "-O2", cwd=Path.cwd(), env={"FAKE_SDK": None, **env},
+    )  # fmt: skip
+    assert begun.code == 3 and json.loads(begun.stdout)["code"] == "compiler-changed", begun
+    assert "changed while the run was going on: it was mcc version 3.1.1, it is mcc version 3.1." in begun.stderr
     run = run_cli("bisect", "--resume", out, cwd=Path.cwd(), env={"FAKE_SDK": None, **env})
     assert run.code == 4 and "cannot be resumed: version, fingerprint changed" in run.stderr, run
 

@@ -8,6 +8,7 @@ import random
 import re
 import subprocess
 import sys
+import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -298,3 +299,29 @@ def test_the_library_is_built_once(tmp_path: Path) -> None:
     assert recorder_library(tmp_path) == first
     assert first.stat().st_mtime_ns == before.st_mtime_ns
     assert [path.name for path in first.parent.iterdir()] == [first.name]
+
+
+@pytest.mark.parametrize("place", ["a=b", "c=d/with blank", "line\nbreak"])
+def test_a_program_of_any_name(place: str, programs: Any, cache: Path, tmp_path: Path) -> None:
+    """env(1) would take a path with an equals sign for a variable."""
+    program = tmp_path / place / "=app"
+    program.parent.mkdir(parents=True)
+    program.symlink_to(programs.app)
+    traced = trace(TraceRequest([str(program), "launch"], tmp_path / "record", cache))
+    assert traced.status == 42
+    assert [launch.block for launch in traced.record.launches if launch.inside is None] == [(256, 1, 1), (2048, 1, 1)]
+
+
+def test_what_the_program_leaves_running_goes_on(programs: Any, cache: Path, tmp_path: Path) -> None:
+    """As after any command of a shell: a child that outlives it is recorded, not ended."""
+    done, go = tmp_path / "done", tmp_path / "go"
+    traced = trace(TraceRequest([str(programs.app), "late", str(done), str(go)], tmp_path / "record", cache))
+    assert traced.status == 0
+    assert not done.exists()
+    go.touch()
+    for _ in range(3000):  # ends a test whose child was ended; measures nothing
+        if done.exists():
+            break
+        time.sleep(0.01)
+    blocks = [launch.block[0] for launch in read_record(tmp_path / "record").launches if launch.inside is None]
+    assert sorted(blocks) == [1, 42]

@@ -196,6 +196,24 @@ def test_kernel(printed: str, code: int, want: Verdict, max_err: float | None, t
         assert outcome.max_err == max_err
 
 
+@pytest.mark.parametrize(
+    ("said", "code", "told"),
+    [
+        ({"mismatches": 3}, 0, "exit 0 all the same"),
+        ({"verdict": "GOOD"}, 1, "exit 1, but its document says GOOD"),
+        ({"verdict": "BAD"}, 0, "exit 0, but its document says BAD"),
+        ({"seed": 4}, 1, "ran seed = 4, not 1"),
+        ({"elements": 0}, 1, "compared no element"),
+    ],
+)
+def test_a_kernel_whose_document_says_something_else(
+    said: dict[str, object], code: int, told: str, tmp_path: Path
+) -> None:
+    body = f"echo '{document(max_err=0.5, **said)}'; exit {code}"
+    outcome = KernelOracle("c").judge(script(tmp_path, body), tmp_path)
+    assert outcome.verdict is UNRESOLVED and told in outcome.reason, outcome
+
+
 @pytest.mark.parametrize(("bad_if_crash", "want"), [(False, UNRESOLVED), (True, BAD)])
 def test_a_kernel_that_dies_by_a_signal(bad_if_crash: bool, want: Verdict, tmp_path: Path) -> None:
     oracle = KernelOracle("c", bad_if_crash=bad_if_crash)

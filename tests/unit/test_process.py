@@ -125,7 +125,8 @@ def test_odd_argument_bytes_arrive_as_they_are() -> None:
 
 def test_environment_is_the_one_given() -> None:
     result = run(RunSpec(["/usr/bin/env"], env={"ONLY": "this"}))
-    assert result.stdout == b"ONLY=this\n"
+    given, _, mark = result.stdout.partition(b"\n")
+    assert given == b"ONLY=this" and mark.startswith(b"MCCPROBE_CHILD="), "and the mark by which it is found again"
 
 
 # --- time limits and what is left behind --------------------------------------------------------
@@ -162,6 +163,85 @@ def test_a_grandchild_that_outlives_the_child_is_ended(bystander: subprocess.Pop
     result = python(program, timeout_s=LONG_S)
     assert result.ok and not result.timed_out, result
     assert ended(int(result.stdout))
+
+
+ESCAPE = """
+import subprocess, sys, time
+child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(300)"], start_new_session=True)
+print(child.pid, flush=True)
+"""
+
+
+def test_a_grandchild_that_left_the_group_is_ended_with_a_child_that_had_to_be() -> None:
+    result = python(ESCAPE + "time.sleep(300)", timeout_s=2)
+    assert result.timed_out and ended(int(result.stdout))
+
+
+def test_a_grandchild_that_left_the_group_is_let_be_where_the_child_ended_by_itself() -> None:
+    """Servers of compile caches are started so."""
+    result = python(ESCAPE, timeout_s=LONG_S)
+    server = int(result.stdout)
+    assert result.ok and alive(server)
+    os.kill(server, signal.SIGKILL)
+
+
+GUARDED = """
+import os, sys, tempfile, threading
+from pathlib import Path
+from mccprobe import process
+inner = "import os, subprocess, sys, time;" \
+    "a = subprocess.Popen(['sleep', '300'], start_new_session=True); b = subprocess.Popen(['sleep', '300']);" \
+    "Path = __import__('pathlib').Path; Path(sys.argv[1]).write_text(f'{os.getpid()} {a.pid} {b.pid}'); time.sleep(300)"
+with process.guarded():
+    Path(tempfile.mkdtemp(), "file").write_text("left")
+    print(tempfile.gettempdir(), flush=True)
+    if sys.argv[2] == "killed":
+        process.run(process.RunSpec([sys.executable, "-c", inner, sys.argv[1]]))
+print(tempfile.gettempdir(), flush=True)
+"""
+
+
+def test_a_guarded_process_that_is_killed_leaves_nothing(tmp_path: Path) -> None:
+    told, place = tmp_path / "told", tmp_path / "tmp"
+    place.mkdir()
+    ours = subprocess.Popen(
+        [sys.executable, "-c", GUARDED, str(told), "killed"], stdout=subprocess.PIPE,
+        env={**os.environ, "TMPDIR": str(place)},
+    )  # fmt: skip
+    while not (told.is_file() and told.read_text().count(" ") == 2):
+        assert ours.poll() is None
+        time.sleep(0.01)
+    ours.kill()
+    ours.communicate()
+    assert all(ended(int(pid)) for pid in told.read_text().split())
+    deadline = time.monotonic() + LONG_S
+    while any(place.iterdir()) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert not any(place.iterdir()), "temporary files"
+
+
+def test_a_guarded_process_that_ends_takes_its_guard_with_it(tmp_path: Path) -> None:
+    place = tmp_path / "tmp"
+    place.mkdir()
+    ran = subprocess.run(
+        [sys.executable, "-c", GUARDED, "-", "ends"], capture_output=True, text=True, check=True,
+        env={**os.environ, "TMPDIR": str(place)},
+    )  # fmt: skip
+    inside, outside = ran.stdout.split()
+    assert Path(inside).parent == Path(outside) == place and not any(place.iterdir())
+
+
+def test_a_process_with_threads_is_not_split() -> None:
+    before = process.tempfile.tempdir
+    stop = threading.Event()
+    thread = threading.Thread(target=stop.wait)
+    thread.start()
+    try:
+        with process.guarded():
+            assert process.tempfile.tempdir == before
+    finally:
+        stop.set()
+        thread.join()
 
 
 def test_a_grandchild_that_floods_the_pipe_does_not_hold_the_run() -> None:

@@ -32,30 +32,7 @@
 
 #endif
 
-#define __forceinline__ inline __attribute__((always_inline))
-#define __noinline__ __attribute__((noinline))
-#define __align__(n) __attribute__((aligned(n)))
-
-// ---- vector types -------------------------------------------------------------------------------
-
-struct uint3 { unsigned x, y, z; };
-struct dim3 {
-  unsigned x, y, z;
-  __host__ __device__ constexpr dim3(unsigned x_ = 1, unsigned y_ = 1, unsigned z_ = 1)
-      : x(x_), y(y_), z(z_) {}
-};
-
-#define __MCCSIM_VECTORS(scalar, prefix, align2, align4)                                           \
-  struct __align__(align2) prefix##2 { scalar x, y; };                                             \
-  struct __align__(align4) prefix##4 { scalar x, y, z, w; };                                       \
-  __host__ __device__ inline prefix##2 make_##prefix##2(scalar x, scalar y) { return {x, y}; }     \
-  __host__ __device__ inline prefix##4 make_##prefix##4(scalar x, scalar y, scalar z, scalar w) {  \
-    return {x, y, z, w};                                                                           \
-  }
-__MCCSIM_VECTORS(float, float, 8, 16)
-__MCCSIM_VECTORS(int, int, 8, 16)
-__MCCSIM_VECTORS(unsigned, uint, 8, 16)
-#undef __MCCSIM_VECTORS
+#include <shared/mccprobe_types.h>
 
 // ---- device built-ins ---------------------------------------------------------------------------
 
@@ -83,8 +60,6 @@ __device__ void __mccsim_syncwarp(void) __MCCSIM_OWN_PLACE;
 // One thread runs at a time and threads change only at a barrier: memory order holds by itself.
 #define __threadfence() ((void)0)
 #define __threadfence_block() ((void)0)
-
-template <typename T> __device__ __forceinline__ T __ldg(const T *p) { return *p; }
 
 // Not locked, for the reason given at __threadfence.
 template <typename T> __device__ __forceinline__ T __mccsim_fetch_add(T *p, T value) {
@@ -122,89 +97,9 @@ __MCCSIM_MINMAX(float) __MCCSIM_MINMAX(double)
 
 // ---- host API -----------------------------------------------------------------------------------
 
-enum musaError_t {
-  musaSuccess = 0,
-  musaErrorInvalidValue = 1,
-  musaErrorMemoryAllocation = 2,
-  musaErrorInvalidConfiguration = 9,
-  musaErrorInvalidSymbol = 13,
-  musaErrorInvalidDevicePointer = 17,
-  musaErrorInvalidMemcpyDirection = 21,
-  musaErrorInvalidDeviceFunction = 98,
-  musaErrorInvalidDevice = 101,
-  musaErrorInvalidResourceHandle = 400,
-  musaErrorLaunchFailure = 719,
-  musaErrorNotSupported = 801,
-};
-
-enum musaMemcpyKind {
-  musaMemcpyHostToHost = 0,
-  musaMemcpyHostToDevice = 1,
-  musaMemcpyDeviceToHost = 2,
-  musaMemcpyDeviceToDevice = 3,
-  musaMemcpyDefault = 4,
-};
-
-enum musaFuncAttribute { musaFuncAttributeMaxDynamicSharedMemorySize = 8 };
-
-typedef struct MUstream_st *musaStream_t;
-typedef struct MUevent_st *musaEvent_t;
-
-struct musaDeviceProp {
-  char name[256];
-  size_t totalGlobalMem;
-  size_t sharedMemPerBlock;
-  int regsPerBlock;
-  int warpSize;
-  int maxThreadsPerBlock;
-  int maxThreadsDim[3];
-  int maxGridSize[3];
-  int clockRate;
-  int major;
-  int minor;
-  int multiProcessorCount;
-  int l2CacheSize;
-  int maxThreadsPerMultiProcessor;
-};
-
-struct musaFuncAttributes {
-  size_t sharedSizeBytes;
-  size_t localSizeBytes;
-  int maxThreadsPerBlock;
-  int numRegs;
-};
+#include <shared/mccprobe_host_api.h>
 
 extern "C" {
-musaError_t musaMalloc(void **pointer, size_t bytes);
-musaError_t musaFree(void *pointer);
-musaError_t musaMemcpy(void *to, const void *from, size_t bytes, musaMemcpyKind kind);
-musaError_t musaMemcpyAsync(void *to, const void *from, size_t bytes, musaMemcpyKind kind,
-                            musaStream_t stream = 0);
-musaError_t musaMemset(void *pointer, int value, size_t bytes);
-musaError_t musaMemsetAsync(void *pointer, int value, size_t bytes, musaStream_t stream = 0);
-musaError_t musaMemGetInfo(size_t *free_bytes, size_t *total_bytes);
-
-musaError_t musaDeviceSynchronize(void);
-musaError_t musaGetLastError(void);
-musaError_t musaPeekAtLastError(void);
-const char *musaGetErrorString(musaError_t error);
-const char *musaGetErrorName(musaError_t error);
-
-musaError_t musaSetDevice(int device);
-musaError_t musaGetDevice(int *device);
-musaError_t musaGetDeviceCount(int *count);
-musaError_t musaGetDeviceProperties(musaDeviceProp *properties, int device);
-
-musaError_t musaStreamCreate(musaStream_t *stream);
-musaError_t musaStreamDestroy(musaStream_t stream);
-musaError_t musaStreamSynchronize(musaStream_t stream);
-
-musaError_t musaEventCreate(musaEvent_t *event);
-musaError_t musaEventRecord(musaEvent_t event, musaStream_t stream = 0);
-musaError_t musaEventSynchronize(musaEvent_t event);
-musaError_t musaEventElapsedTime(float *milliseconds, musaEvent_t start, musaEvent_t stop);
-musaError_t musaEventDestroy(musaEvent_t event);
-
 musaError_t __mccsim_func_get_attributes(musaFuncAttributes *attributes, const void *function);
 musaError_t __mccsim_memcpy_symbol(const void *symbol, void *host, size_t bytes, size_t offset,
                                    int to_device);
@@ -215,17 +110,9 @@ int cudaSetupArgument(const void *value, size_t bytes, size_t offset);
 int cudaLaunch(const void *stub);
 }
 
-template <typename T> inline musaError_t musaMalloc(T **pointer, size_t bytes) {
-  return musaMalloc((void **)pointer, bytes);
-}
-
 template <typename F>
 inline musaError_t musaFuncGetAttributes(musaFuncAttributes *attributes, F *function) {
   return __mccsim_func_get_attributes(attributes, (const void *)function);
-}
-
-template <typename F> inline musaError_t musaFuncSetAttribute(F *, musaFuncAttribute, int) {
-  return musaSuccess;  // the whole shared memory can always be used dynamically
 }
 
 // Typed on the kernel, because an untyped argument list would not tell the argument sizes.

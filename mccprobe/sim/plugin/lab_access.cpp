@@ -21,12 +21,12 @@ using namespace llvm;
 namespace {
 
 // As in runtime/lab.h.
-enum : uint32_t { Write = 1, Atomic = 2 };
+enum : uint32_t { Write = 1, Atomic = 2, Volatile = 4 };
 constexpr uint64_t MaxAccess = 64; // bytes; what is longer is a range
 
 bool isSdkHeader(const DILocation &Place) {
   const StringRef Name = sys::path::filename(Place.getFilename());
-  return Name == "mma.h" || Name == "musa_runtime.h" || Name == "musa_fp16.h";
+  return Name == "mma.h" || Name == "musa_runtime.h" || Name == "musa_fp16.h" || Name == "mccprobe_types.h";
 }
 
 /// Where an instruction stands for the user: the innermost place that is in no header of the SDK.
@@ -59,9 +59,10 @@ public:
     BytePointer = Type::getInt8PtrTy(Context);
     Word = Type::getInt32Ty(Context);
     Long = Type::getInt64Ty(Context);
-    // file, function, outer file, object, its bytes, line, column, outer line, bytes, flags, chain, runtime's own
+    // file, function, outer file, object, its bytes, line, column, outer line, bytes, flags, chain, alignment,
+    // runtime's own
     SiteType = StructType::get(Context, {BytePointer, BytePointer, BytePointer, BytePointer, Long, Word, Word, Word,
-                                         Word, Word, Word, BytePointer});
+                                         Word, Word, Word, Word, BytePointer});
   }
 
   bool run() {
@@ -72,13 +73,26 @@ public:
             isa<AtomicCmpXchgInst>(I))
           Work.push_back(&I);
     joinHalves(Work);
-    bool Changed = false;
+    bool Changed = tellKernel();
     for (Instruction *I : Work)
       Changed |= visit(*I);
     return Changed;
   }
 
 private:
+  /// Where a kernel stands, for what is said of it before it runs: a variable that the runtime knows by its name.
+  bool tellKernel() {
+    const DISubprogram *Program = F.getSubprogram();
+    if (F.getCallingConv() != CallingConv::Win64 || !Program)
+      return false;
+    Place P;
+    P.Inner = DILocation::get(Context, Program->getLine(), 0, F.getSubprogram());
+    GlobalVariable *Known = site(P, nullptr, 0, 0, 1);
+    Known->setLinkage(GlobalValue::WeakODRLinkage);
+    Known->setName("__mccsim_lab_kernel_" + F.getName());
+    return true;
+  }
+
   /// x86-64 passes a float4 in two registers, so that one 16-byte access of the source can have become two of 8
   /// bytes. They are known by their one place and by the alignment of the whole.
   void joinHalves(const SmallVectorImpl<Instruction *> &Work) {
@@ -87,15 +101,13 @@ private:
       Instruction &A = *Work[First];
       if (!isHalf(A) || getLoadStoreAlignment(&A).value() < 16 || !A.getDebugLoc())
         continue;
-      int64_t At, OtherAt;
-      const Value *Base = GetPointerBaseWithConstantOffset(getLoadStorePointerOperand(&A), At, Layout);
       for (std::size_t Next = First + 1; Next < Work.size() && Next < First + 8; ++Next) {
         Instruction &B = *Work[Next];
         if (B.getOpcode() != A.getOpcode() || B.getParent() != A.getParent() || !isHalf(B) ||
             B.getDebugLoc() != A.getDebugLoc())
           continue;
-        const Value *OtherBase = GetPointerBaseWithConstantOffset(getLoadStorePointerOperand(&B), OtherAt, Layout);
-        if (OtherBase != Base || OtherAt != At + 8)
+        const Value *At = getLoadStorePointerOperand(&A), *Upper = getLoadStorePointerOperand(&B);
+        if (isPointerOffset(At, Upper, Layout).getValueOr(0) != 8)
           continue;
         SecondHalf[&A] = &B;
         Joined.insert(&B);
@@ -114,9 +126,10 @@ private:
     if (Joined.count(&I))
       return true;
     if (auto *Load = dyn_cast<LoadInst>(&I))
-      return access(I, Load->getPointerOperandIndex(), Load->getType(), 0);
+      return access(I, Load->getPointerOperandIndex(), Load->getType(), Load->isVolatile() ? Volatile : 0);
     if (auto *Store = dyn_cast<StoreInst>(&I))
-      return access(I, Store->getPointerOperandIndex(), Store->getValueOperand()->getType(), Write);
+      return access(I, Store->getPointerOperandIndex(), Store->getValueOperand()->getType(),
+                    Write | (Store->isVolatile() ? Volatile : 0));
     if (auto *Rmw = dyn_cast<AtomicRMWInst>(&I))
       return access(I, Rmw->getPointerOperandIndex(), Rmw->getType(), Write | Atomic);
     if (auto *Exchange = dyn_cast<AtomicCmpXchgInst>(&I))
@@ -134,7 +147,7 @@ private:
     const Place P = placeOf(I);
     IRBuilder<> Builder(&I);
     auto *Here = M.getOrInsertGlobal("__mccsim_lab_site", BytePointer);
-    Builder.CreateStore(ConstantExpr::getBitCast(site(P, nullptr, 0, 0), BytePointer), Here);
+    Builder.CreateStore(ConstantExpr::getBitCast(site(P, nullptr, 0, 0, 1), BytePointer), Here);
     return true;
   }
 
@@ -179,7 +192,7 @@ private:
     Bytes += Second ? bytesOf(*Second) : 0;
     auto Callee = M.getOrInsertFunction("__mccsim_lab_access", BytePointer, BytePointer, BytePointer);
     IRBuilder<> Builder(&I);
-    Value *Site = ConstantExpr::getBitCast(site(P, Object, Bytes, Flags), BytePointer);
+    Value *Site = ConstantExpr::getBitCast(site(P, Object, Bytes, Flags, takeAlignment(I, Operand)), BytePointer);
     Value *Use = Builder.CreateCall(Callee, {Builder.CreatePointerCast(Pointer, BytePointer), Site});
     I.setOperand(Operand, Builder.CreatePointerCast(Use, Pointer->getType()));
     if (Second) {
@@ -187,6 +200,27 @@ private:
       Second->setOperand(Operand, Builder.CreatePointerCast(Upper, Second->getOperand(Operand)->getType()));
     }
     return true;
+  }
+
+  /// The alignment that the access takes for granted. It is taken away, so that what is not aligned is told and does
+  /// not end the run.
+  static uint64_t takeAlignment(Instruction &I, unsigned Operand) {
+    uint64_t Known = 1;
+    if (auto *Load = dyn_cast<LoadInst>(&I)) {
+      Known = Load->getAlign().value();
+      Load->setAlignment(Align(1));
+    } else if (auto *Store = dyn_cast<StoreInst>(&I)) {
+      Known = Store->getAlign().value();
+      Store->setAlignment(Align(1));
+    } else if (auto *Transfer = dyn_cast<MemTransferInst>(&I)) {
+      const MaybeAlign Given = Operand == 0 ? Transfer->getDestAlign() : Transfer->getSourceAlign();
+      Known = Given.valueOrOne().value();
+      Operand == 0 ? Transfer->setDestAlignment(Align(1)) : Transfer->setSourceAlignment(Align(1));
+    } else if (auto *Set = dyn_cast<MemSetInst>(&I)) {
+      Known = Set->getDestAlign().valueOrOne().value();
+      Set->setDestAlignment(Align(1));
+    }
+    return Known;
   }
 
   /// A copy or a fill: mostly a struct such as float4, whose length is known.
@@ -201,7 +235,8 @@ private:
       return false;
     auto Callee = M.getOrInsertFunction("__mccsim_lab_range", BytePointer, BytePointer, BytePointer, Long);
     IRBuilder<> Builder(&I);
-    Value *Site = ConstantExpr::getBitCast(site(P, Object, 0, Flags), BytePointer);
+    Value *Site =
+        ConstantExpr::getBitCast(site(P, Object, 0, Flags, takeAlignment(I, Argument)), BytePointer);
     Value *Bytes = Builder.CreateZExtOrTrunc(&Length, Long);
     Value *Use = Builder.CreateCall(Callee, {Builder.CreatePointerCast(Pointer, BytePointer), Site, Bytes});
     cast<CallInst>(I).setArgOperand(Argument, Builder.CreatePointerCast(Use, Pointer->getType()));
@@ -227,7 +262,7 @@ private:
     return Path.str().str();
   }
 
-  Constant *site(const Place &P, const Value *Object, uint64_t Bytes, uint32_t Flags) {
+  GlobalVariable *site(const Place &P, const Value *Object, uint64_t Bytes, uint32_t Flags, uint64_t Alignment) {
     Constant *Base = ConstantPointerNull::get(Type::getInt8PtrTy(Context));
     uint64_t ObjectBytes = 0;
     const auto *Global = Object ? dyn_cast<GlobalVariable>(Object) : nullptr;
@@ -242,7 +277,8 @@ private:
         SiteType, {text(P.Inner ? pathOf(*P.Inner) : ""), text(Function), text(Inlined ? pathOf(*P.Outer) : ""), Base,
                    ConstantInt::get(Long, ObjectBytes), number(P.Inner ? P.Inner->getLine() : 0),
                    number(P.Inner ? P.Inner->getColumn() : 0), number(Inlined ? P.Outer->getLine() : 0), number(Bytes),
-                   number(Flags), number(P.Chain), ConstantPointerNull::get(Type::getInt8PtrTy(Context))});
+                   number(Flags), number(P.Chain), number(Alignment),
+                   ConstantPointerNull::get(Type::getInt8PtrTy(Context))});
     return new GlobalVariable(M, SiteType, false, GlobalValue::PrivateLinkage, Value, "__mccsim_lab_place");
   }
 

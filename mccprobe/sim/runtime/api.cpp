@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -29,6 +30,12 @@ struct Owned {
 
 std::map<const char *, Owned> &allocations() {
   static auto *a = new std::map<const char *, Owned>;
+  return *a;
+}
+
+// What was freed with the laboratory on, so that a later use of it is known for what it is.
+std::map<const char *, size_t> &freed() {
+  static auto *a = new std::map<const char *, size_t>;
   return *a;
 }
 
@@ -94,6 +101,16 @@ bool mccsim::find_allocation(const void *address, Allocation *found) {
   return (next != allocations().begin() && take(*std::prev(next))) || (next != allocations().end() && take(*next));
 }
 
+bool mccsim::find_freed(const void *address, Allocation *found) {
+  auto *at = static_cast<const char *>(address);
+  auto next = freed().upper_bound(at);
+  if (next == freed().begin())
+    return false;
+  const auto &before = *std::prev(next);
+  *found = {before.first, before.second};
+  return at < before.first + before.second;
+}
+
 struct MUevent_st {
   double milliseconds = -1;  // negative: not recorded
 };
@@ -130,7 +147,15 @@ musaError_t musaFree(void *pointer) {
   auto known = allocations().find(static_cast<const char *>(pointer));
   if (known == allocations().end())
     return record_error(musaErrorInvalidDevicePointer);
-  free(known->second.memory);
+  const Owned &owned = known->second;
+  if (lab::on) {
+    lab::forget(known->first);
+    freed()[known->first] = owned.bytes;
+    const size_t pages = (owned.bytes + 2 * owned.margin) & ~size_t{4095};
+    madvise(owned.memory, pages, MADV_DONTNEED);  // the addresses stay, the memory goes back
+  } else {
+    free(owned.memory);
+  }
   allocations().erase(known);
   return musaSuccess;
 }

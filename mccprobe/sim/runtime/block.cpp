@@ -117,9 +117,9 @@ void switch_to_other_warp(void **save_to) {
 
 namespace {
 
-void release_block_barrier() {
+void release_block_barrier(bool by_arrival) {
   if (lab::on)
-    lab::barrier_passes();
+    lab::barrier_passes(by_arrival);
   block.at_barrier = 0;
   for (int w = 0; w < block.warps; w++) {
     Warp &warp = block.warp[w];
@@ -143,7 +143,7 @@ void finish_thread() {
     release_warp(warp);
   }
   if (block.alive && block.at_barrier == block.alive)
-    release_block_barrier();
+    release_block_barrier(false);
   void *never_resumed;
   switch_to_other_warp(&never_resumed);
   __builtin_unreachable();
@@ -210,6 +210,6 @@ extern "C" void __mccsim_syncthreads() {
     wait_for(Wait::block_barrier);
     return;
   }
-  release_block_barrier();
+  release_block_barrier(true);
   current_warp().ready.remove(block.current - block.current_warp * block.warp_lanes);
 }

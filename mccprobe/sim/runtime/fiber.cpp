@@ -89,14 +89,14 @@ void reserve_stacks(int count) {
     mprotect(stacks + kStackBytes * guarded, kPage, PROT_NONE);
 }
 
-bool is_stack(const void *address) {
+bool is_own_stack(const void *address, int index) {
   const char *a = static_cast<const char *>(address);
-  return stacks && a >= stacks && a < stacks + kStackBytes * kMaxBlockThreads;
+  return stacks && a >= stacks + kStackBytes * index && a < stacks + kStackBytes * (index + 1);
 }
 
 int stack_of_guard_page(const void *address) {
   const char *a = static_cast<const char *>(address);
-  if (!is_stack(a))
+  if (!stacks || a < stacks || a >= stacks + kStackBytes * kMaxBlockThreads)
     return -1;
   size_t offset = a - stacks;
   return offset % kStackBytes < kPage ? static_cast<int>(offset / kStackBytes) : -1;

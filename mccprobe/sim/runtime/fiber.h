@@ -26,8 +26,8 @@ void *new_fiber(int index, void (*entry)());
 // Makes sure that stacks 0 .. count-1 exist.
 void reserve_stacks(int count);
 
-// True for an address on some stack.
-bool is_stack(const void *address);
+// True for an address on stack number `index`.
+bool is_own_stack(const void *address, int index);
 
 // The number of the stack whose guard page holds the address, or -1.
 int stack_of_guard_page(const void *address);

@@ -1,7 +1,6 @@
 // The laboratory's entries: accesses of device code, and events of the scheduler and of WMMA operations.
 #include "lab.h"
 
-#include <link.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -31,14 +30,6 @@ namespace {
 constexpr size_t kScratchBytes = 4096;
 alignas(64) char scratch[kScratchBytes];  // what an access outside device memory is given instead
 
-struct Range {
-  const char *begin;
-  size_t bytes;
-  long offset;  // in shared memory
-  bool has(const char *a, size_t n) const { return a >= begin && n <= bytes && a <= begin + (bytes - n); }
-};
-std::vector<Range> shared, variables, constants;
-Range last_allocation;
 const Site *barrier_site;
 bool barrier_mixed;
 uint32_t warp_time[kMaxWarps];
@@ -57,59 +48,10 @@ Stamp stamp(const State &state, uint32_t flags) {
           state.number};
 }
 
-bool in_list(const std::vector<Range> &ranges, const char *a, size_t n) {
-  return std::any_of(ranges.begin(), ranges.end(), [&](const Range &r) { return r.has(a, n); });
-}
-
-// Device memory that is not shared: an allocation, a __device__ variable, the image's constants, a thread's frame.
-bool is_global(const char *a, size_t n, bool write) {
-  if (last_allocation.has(a, n))
-    return true;
-  Allocation found;
-  if (find_allocation(a, &found) && Range{found.begin, found.bytes, 0}.has(a, n)) {
-    last_allocation = {found.begin, found.bytes, 0};
-    return true;
-  }
-  return is_stack(a) || is_operand_tile(a) || in_list(variables, a, n) || (!write && in_list(constants, a, n));
-}
-
-std::string distance(const char *a, size_t n, const char *begin, size_t bytes) {
-  if (a < begin)
-    return std::to_string(begin - a) + " bytes before its start";
-  return std::to_string(a + n - (begin + bytes)) + " bytes past its end";
-}
-
-void out_of_bounds(const char *a, size_t n, const Site *site, bool write, int warp, const std::string &operation) {
-  Finding *f = find("out-of-bounds", Severity::error, site, nullptr, warp);
-  if (f->warp == warp && memcmp(&f->block, &blockIdx, sizeof blockIdx) == 0 && operation.empty())
-    f->lanes.add(block.current - block.current_warp * block.warp_lanes);
-  if (f->count > 1)
-    return;
-  std::string what = operation.empty() ? std::string(write ? "write" : "read") : operation;
-  what += " of " + std::to_string(n) + " bytes";
-  Allocation near;
-  const Range *area = nullptr;
-  for (const Range &r : shared)
-    if (a < r.begin + r.bytes + kMaxSharedBytes && a + kMaxSharedBytes > r.begin && (!area || a >= r.begin))
-      area = &r;
-  if (site && site->object) {
-    bool is_shared = std::any_of(shared.begin(), shared.end(), [&](const Range &r) { return r.begin == site->object; });
-    f->text = what + ", " + distance(a, n, site->object, site->object_bytes) +
-              (is_shared ? ": a __shared__" : ": a __device__") + " variable of " +
-              std::to_string(site->object_bytes) + " bytes";
-  } else if (find_allocation(a, &near)) {
-    f->text = what + ", " + distance(a, n, near.begin, near.bytes) + ": global memory of " +
-              std::to_string(near.bytes) + " bytes";
-  } else if (area) {
-    f->text = what + ", " + distance(a, n, area->begin, area->bytes) + ": shared memory of " +
-              std::to_string(area->bytes) + " bytes";
-  } else {
-    f->text = what + " that is in no device memory";
-  }
-}
-
 char *access(char *a, Site *site, size_t bytes) {
   settle();
+  if (reinterpret_cast<uintptr_t>(a) & (site->alignment - 1))
+    misaligned(a, bytes, site);
   const bool write = site->flags & kWrite;
   const bool inside = !site->object || Range{site->object, site->object_bytes, 0}.has(a, bytes);
   long offset = inside ? shared_offset(a, bytes) : -1;
@@ -121,8 +63,13 @@ char *access(char *a, Site *site, size_t bytes) {
       count_access(*state, static_cast<uint32_t>(offset));
     return a;
   }
-  if (bytes == 0 || (inside && is_global(a, bytes, write)))
+  Range watched = {};
+  if (bytes == 0 || (inside && is_global(a, bytes, write, &watched))) {
+    if (watched.begin)
+      touch_global(watched.begin, watched.bytes, a, bytes, stamp(*state_of(site), site->flags),
+                   warp_time[block.current_warp]);
     return a;
+  }
   out_of_bounds(a, bytes, site, write, block.current_warp, "");
   if (bytes > kScratchBytes)
     trap("out of bounds", "%s thread %d: %zu bytes outside device memory", where().c_str(), block.current, bytes);
@@ -185,13 +132,6 @@ Finding *find(const char *kind, Severity severity, const Site *site, const Site 
   return f;
 }
 
-long shared_offset(const char *a, size_t bytes) {
-  for (const Range &r : shared)
-    if (r.has(a, bytes))
-      return r.offset + (a - r.begin);
-  return -1;
-}
-
 void launch_begins(const Kernel &kernel, size_t dynamic) {
   static bool registered = atexit(write_report) == 0;
   (void)registered;
@@ -209,36 +149,7 @@ void launch_begins(const Kernel &kernel, size_t dynamic) {
   entry->threads = blockDim;
   entry->static_bytes = kernel.shared_bytes;
   entry->dynamic_bytes = dynamic;
-  shared.clear();
-  variables.clear();
-  constants.clear();
-  long offset = 0;
-  for (const auto *list : {&kernel.shared, &kernel.shared_of_functions})
-    for (const SharedVariable &v : *list) {
-      // Functions that this kernel does not call could have more than there is; theirs are then not watched.
-      const bool fits = offset + static_cast<long>(v.size + dynamic) <= static_cast<long>(kMaxSharedBytes);
-      (fits ? shared : variables).push_back({reinterpret_cast<const char *>(v.address), v.size, offset});
-      offset += fits ? static_cast<long>(v.size + 15) & ~15L : 0;
-    }
-  // Gaps of alignment may not push it over the end.
-  if (dynamic)
-    shared.push_back({__mccsim_dynamic_shared, dynamic, std::min<long>(offset, kMaxSharedBytes - dynamic)});
-  for (const SharedVariable &v : kernel.variables)
-    variables.push_back({reinterpret_cast<const char *>(v.address), v.size, 0});
-  struct Search {
-    uintptr_t base;
-  } search = {kernel.image_base};
-  dl_iterate_phdr(
-      [](dl_phdr_info *info, size_t, void *data) {
-        if (info->dlpi_addr == static_cast<Search *>(data)->base)
-          for (int i = 0; i < info->dlpi_phnum; i++)
-            if (info->dlpi_phdr[i].p_type == PT_LOAD && !(info->dlpi_phdr[i].p_flags & PF_W))
-              constants.push_back({reinterpret_cast<const char *>(info->dlpi_addr + info->dlpi_phdr[i].p_vaddr),
-                                   info->dlpi_phdr[i].p_memsz, 0});
-        return 0;
-      },
-      &search);
-  last_allocation = {};
+  find_memory(kernel, dynamic);
   start_races();
 }
 
@@ -249,11 +160,11 @@ void launch_refused(const Kernel &kernel, size_t dynamic) {
   char text[160];
   snprintf(text, sizeof text, "%zu bytes of shared memory (%zu static, %zu dynamic); a block has %zu",
            kernel.shared_bytes + dynamic, kernel.shared_bytes, dynamic, kMaxSharedBytes);
-  find("shared-memory", Severity::error, nullptr, nullptr, -1)->text = text;
+  find("shared-memory", Severity::error, static_cast<const Site *>(kernel.place), nullptr, -1)->text = text;
 }
 
 void block_begins() {
-  next_time();
+  start_block();
   memset(warp_time, 0, sizeof warp_time);
   barrier_site = nullptr;
   barrier_mixed = false;
@@ -274,8 +185,9 @@ void arrives_at_barrier() {
     barrier_mixed |= !same_place(site, barrier_site);
 }
 
-void barrier_passes() {
-  current_lane().wait = Wait::block_barrier;  // it does not wait, but it is one of them
+void barrier_passes(bool by_arrival) {
+  if (by_arrival)
+    current_lane().wait = Wait::block_barrier;  // it does not wait, but it is one of them
   if (barrier_mixed) {
     Finding *f = find("barrier-divergence", Severity::error, barrier_site, nullptr, block.current_warp);
     if (f->count == 1) {
@@ -291,7 +203,8 @@ void barrier_passes() {
       f->groups = by_site(Wait::finished, "have ended");
     }
   }
-  current_lane().wait = Wait::none;
+  if (by_arrival)
+    current_lane().wait = Wait::none;
   barrier_mixed = false;
   count_banks();
   next_time();
@@ -389,11 +302,16 @@ bool wmma_begins(int w, int lines, int length, unsigned element_bytes, const cha
       if (offset >= 0) {
         if (state)
           touch(static_cast<uint32_t>(offset), static_cast<uint32_t>(bytes), now, compare, at);
-      } else if (!is_global(at, bytes, write)) {
+        continue;
+      }
+      Range watched = {};
+      if (!is_global(at, bytes, write, &watched)) {
         out_of_bounds(at, bytes, site, write, w, std::string(name) + " line " + std::to_string(line));
         inside = false;
         break;
       }
+      if (state && watched.begin)
+        touch_global(watched.begin, watched.bytes, at, bytes, now, compare);
     }
     if (first_offset >= 0 && state && inside)
       count_wmma(*state, static_cast<uint32_t>(first_offset), lane.ld, lines, length, element_bytes,
@@ -408,16 +326,20 @@ void trapped(const char *kind, const char *text) {
   record.ended = std::string(kind) + ": " + text;
   if (explained || current_kernel < 0)
     return;
-  Finding *f = find(strcmp(kind, "stale fragment") == 0 ? "stale-fragment" : "trap", Severity::doubt, here(), nullptr,
-                    block.current_warp);
+  const bool unloaded = strcmp(kind, "unloaded fragment") == 0;
+  const char *name = unloaded ? "unloaded-fragment" : strcmp(kind, "stale fragment") == 0 ? "stale-fragment" : "trap";
+  Finding *f = find(name, unloaded ? Severity::error : Severity::doubt, here(), nullptr, block.current_warp);
   f->lanes.add(block.current - block.current_warp * block.warp_lanes);
-  f->text = std::string(kind) + ": " + text;
+  f->text = record.ended;
 }
 
 void crashed(const void *address) {
   char text[64];
   snprintf(text, sizeof text, "crash at address %p", address);
   record.ended = text;
+  Finding *f = find("crash", Severity::doubt, nullptr, nullptr, block.current_warp);
+  f->lanes.add(block.current - block.current_warp * block.warp_lanes);
+  f->text = text;
   write_report();
 }
 

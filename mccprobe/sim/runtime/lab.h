@@ -16,7 +16,7 @@
 
 namespace mccsim::lab {
 
-enum : uint32_t { kWrite = 1, kAtomic = 2 };  // as in plugin/lab_access.cpp
+enum : uint32_t { kWrite = 1, kAtomic = 2, kVolatile = 4 };  // as in plugin/lab_access.cpp
 
 struct State;
 
@@ -26,6 +26,7 @@ struct Site {
   const char *object;  // the variable that is accessed, where that is known
   uint64_t object_bytes;
   uint32_t line, column, outer_line, bytes, flags, chain;
+  uint32_t alignment;  // that the compiler takes for granted
   State *state;  // null until first used
 };
 
@@ -45,7 +46,7 @@ struct State {
   std::vector<std::vector<uint32_t>> offsets;  // of each thread since the last barrier
 };
 
-// Who was at a word of shared memory, and when. Two accesses in one `time` (between two barriers of the block) are
+// Who was at a place in memory, and when. Two accesses in one `time` (between two barriers of the block) are
 // in no order, unless the threads are of one warp and its `warp_time` moved in between.
 struct Stamp {
   uint32_t time = 0, warp_time = 0;
@@ -101,7 +102,7 @@ void launch_refused(const Kernel &kernel, size_t dynamic);
 void block_begins();
 void block_ends();
 void arrives_at_barrier();  // the running thread, at a barrier of its block
-void barrier_passes();
+void barrier_passes(bool by_arrival);  // else by the end of the running thread
 void thread_ends();
 void deadlock();
 void divergent_operand(int warp, const std::string &what);
@@ -119,9 +120,14 @@ State *state_of(Site *site);
 Finding *find(const char *kind, Severity severity, const Site *site, const Site *other, int warp);
 const Site *here();
 
+// An access to shared memory, and one to the global memory of `size` bytes that begins at `begin`.
 void touch(uint32_t offset, uint32_t bytes, const Stamp &now, uint32_t compare_time, const char *address);
+void touch_global(const char *begin, size_t size, const char *address, size_t bytes, const Stamp &now,
+                  uint32_t compare_time);
+void forget(const char *begin);  // of global memory that is freed
 void settle();  // decides on writes that may have changed nothing
 void start_races();
+void start_block();
 uint32_t time_now();
 void next_time();
 
@@ -130,8 +136,21 @@ void count_banks();
 Banks bank_cycles(const uint32_t *words, int count);
 void count_wmma(State &state, uint32_t offset, unsigned ld, int lines, int length, unsigned element_bytes, int lanes);
 
-// Offset in the kernel's shared memory, or -1.
-long shared_offset(const char *address, size_t bytes);
+// Memory of the launch: what belongs to it, and what to say of an access beside it.
+struct Range {
+  const char *begin;
+  size_t bytes;
+  long offset;  // in shared memory
+  bool has(const char *a, size_t n) const { return a >= begin && n <= bytes && a <= begin + (bytes - n); }
+};
+void find_memory(const Kernel &kernel, size_t dynamic);
+long shared_offset(const char *address, size_t bytes);  // in the kernel's shared memory, or -1
+// Device memory that is not shared: an allocation, a __device__ variable, the image's constants, the thread's frame.
+// For the first two `watched` gets the whole of it.
+bool is_global(const char *address, size_t bytes, bool write, Range *watched);
+void out_of_bounds(const char *address, size_t bytes, const Site *site, bool write, int warp,
+                   const std::string &operation);
+void misaligned(const char *address, size_t bytes, const Site *site);
 
 std::string lane_list(const LaneSet &lanes);
 void write_report();

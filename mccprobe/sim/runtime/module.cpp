@@ -152,6 +152,7 @@ const Kernel *find_kernel(const void *stub) {
   if (!kernel.function)
     trap("missing kernel", "the device image has no kernel %s (%s)", kernel.name.c_str(),
          kernel.symbol.c_str());
+  kernel.place = dlsym(module.handle, ("__mccsim_lab_kernel_" + kernel.symbol).c_str());
   kernel.shared_bytes = 0;
   for (SharedVariable variable : module.mubin.shared_variables(kernel.symbol)) {
     variable.address += module.base;

@@ -23,6 +23,7 @@ struct Kernel {
   std::vector<SharedVariable> shared_of_functions;  // of __device__ functions, which kernels may call
   std::vector<SharedVariable> variables;  // the image's other variables, at run-time addresses
   uintptr_t image_base;
+  const void *place;  // where it stands in the source, for the laboratory; null in a build without it
 };
 
 // Memory of all `extern __shared__` arrays.

@@ -291,6 +291,11 @@ extern "C" void __mccsim_wmma_store(void *base, unsigned ld, unsigned descriptor
   take_part(Wait::wmma, base, ld, descriptor, elements);
 }
 
+extern "C" void __mccsim_unloaded_fragment(unsigned descriptor) {
+  trap("unloaded fragment", "%s warp %d, lane %d: mma_sync uses an operand of %s that nothing was loaded into",
+       where().c_str(), block.current_warp, block.current % block.warp_lanes, Operation(descriptor).text().c_str());
+}
+
 extern "C" void __mccsim_stale_fragment(unsigned descriptor) {
   trap("stale fragment",
        "%s warp %d, lane %d: mma_sync uses an operand of %s after %d more loads by its warp",

@@ -23,30 +23,8 @@
 #define __MCCPROBE_BOUNDS(one, two, chosen, ...) chosen
 #define __launch_bounds__(...)                                                                     \
   __MCCPROBE_BOUNDS(__VA_ARGS__, __MCCPROBE_BOUNDS2, __MCCPROBE_BOUNDS1, )(__VA_ARGS__)
-#define __forceinline__ inline __attribute__((always_inline))
-#define __noinline__ __attribute__((noinline))
-#define __align__(n) __attribute__((aligned(n)))
 
-// ---- vector types -------------------------------------------------------------------------------
-
-struct uint3 { unsigned x, y, z; };
-struct dim3 {
-  unsigned x, y, z;
-  __host__ __device__ constexpr dim3(unsigned x_ = 1, unsigned y_ = 1, unsigned z_ = 1)
-      : x(x_), y(y_), z(z_) {}
-};
-
-#define __MCCPROBE_VECTORS(scalar, prefix, align2, align4)                                         \
-  struct __align__(align2) prefix##2 { scalar x, y; };                                             \
-  struct __align__(align4) prefix##4 { scalar x, y, z, w; };                                       \
-  __host__ __device__ inline prefix##2 make_##prefix##2(scalar x, scalar y) { return {x, y}; }     \
-  __host__ __device__ inline prefix##4 make_##prefix##4(scalar x, scalar y, scalar z, scalar w) {  \
-    return {x, y, z, w};                                                                           \
-  }
-__MCCPROBE_VECTORS(float, float, 8, 16)
-__MCCPROBE_VECTORS(int, int, 8, 16)
-__MCCPROBE_VECTORS(unsigned, uint, 8, 16)
-#undef __MCCPROBE_VECTORS
+#include <mccprobe_types.h>
 
 // ---- device built-ins ---------------------------------------------------------------------------
 
@@ -88,8 +66,6 @@ __device__ __forceinline__ void __mccprobe_syncthreads() {
 #define __threadfence() __builtin_amdgcn_fence(__ATOMIC_SEQ_CST, "agent")
 #define __threadfence_block() __builtin_amdgcn_fence(__ATOMIC_SEQ_CST, "workgroup")
 
-template <typename T> __device__ __forceinline__ T __ldg(const T *p) { return *p; }
-
 __device__ __forceinline__ int atomicAdd(int *p, int v) { return __atomic_fetch_add(p, v, __ATOMIC_RELAXED); }
 __device__ __forceinline__ unsigned atomicAdd(unsigned *p, unsigned v) {
   return __atomic_fetch_add(p, v, __ATOMIC_RELAXED);
@@ -115,45 +91,11 @@ template <typename T> __host__ __device__ __forceinline__ T max(T a, T b) { retu
 
 // ---- host API: declarations only ----------------------------------------------------------------
 
-enum musaError_t { musaSuccess = 0, musaErrorInvalidValue = 1, musaErrorLaunchFailure = 719, musaErrorNotSupported = 801 };
-enum musaMemcpyKind {
-  musaMemcpyHostToHost = 0,
-  musaMemcpyHostToDevice = 1,
-  musaMemcpyDeviceToHost = 2,
-  musaMemcpyDeviceToDevice = 3,
-  musaMemcpyDefault = 4,
-};
-enum musaFuncAttribute { musaFuncAttributeMaxDynamicSharedMemorySize = 8 };
-typedef struct MUstream_st *musaStream_t;
-typedef struct MUevent_st *musaEvent_t;
+#include <mccprobe_host_api.h>
 
 extern "C" {
-musaError_t musaMalloc(void **pointer, size_t bytes);
-musaError_t musaFree(void *pointer);
-musaError_t musaMemcpy(void *to, const void *from, size_t bytes, musaMemcpyKind kind);
-musaError_t musaMemcpyAsync(void *to, const void *from, size_t bytes, musaMemcpyKind kind, musaStream_t stream = 0);
-musaError_t musaMemset(void *pointer, int value, size_t bytes);
-musaError_t musaDeviceSynchronize(void);
-musaError_t musaGetLastError(void);
-musaError_t musaPeekAtLastError(void);
-const char *musaGetErrorString(musaError_t error);
-musaError_t musaSetDevice(int device);
-musaError_t musaStreamCreate(musaStream_t *stream);
-musaError_t musaStreamDestroy(musaStream_t stream);
-musaError_t musaStreamSynchronize(musaStream_t stream);
-musaError_t musaEventCreate(musaEvent_t *event);
-musaError_t musaEventRecord(musaEvent_t event, musaStream_t stream = 0);
-musaError_t musaEventSynchronize(musaEvent_t event);
-musaError_t musaEventElapsedTime(float *milliseconds, musaEvent_t start, musaEvent_t stop);
-musaError_t musaEventDestroy(musaEvent_t event);
-
 // kernel<<<grid, block, shared, stream>>>(arguments) is parsed as a call of this one.
 unsigned __hipPushCallConfiguration(dim3 grid, dim3 block, size_t shared = 0, void *stream = 0);
 int hipConfigureCall(dim3 grid, dim3 block, size_t shared = 0, void *stream = 0);
 int hipLaunchKernel(const void *stub, dim3 grid, dim3 block, void **arguments, size_t shared, void *stream);
 }
-
-template <typename T> inline musaError_t musaMalloc(T **pointer, size_t bytes) {
-  return musaMalloc((void **)pointer, bytes);
-}
-template <typename F> inline musaError_t musaFuncSetAttribute(F *, musaFuncAttribute, int) { return musaSuccess; }

@@ -396,7 +396,9 @@ EXPORT int muLaunchCooperativeKernel(void *function, GRID, void **parameters) {
 /* clang's older host code, which the programs of the stand-in `sim` have: the shape first, then the launch. */
 typedef int (*Configure)(Dim3, Dim3, size_t, void *);
 EXPORT int cudaConfigureCall(Dim3 grid, Dim3 block, size_t shared, void *stream) {
+  int errno_ = errno;
   NEXT(Configure, cudaConfigureCall);
+  errno = errno_;
   pending.grid = grid;
   pending.block = block;
   pending.shared = shared;
@@ -470,9 +472,11 @@ EXPORT int muModuleLoadDataEx(void **module, const void *image, unsigned count, 
 
 typedef int (*GetFunction)(void **, void *, const char *);
 EXPORT int muModuleGetFunction(void **function, void *module, const char *name) {
-  NEXT(GetFunction, muModuleGetFunction);
-  int result = real ? real(function, module, name) : NOT_SUPPORTED;
   int errno_ = errno;
+  NEXT(GetFunction, muModuleGetFunction);
+  errno = errno_;
+  int result = real ? real(function, module, name) : NOT_SUPPORTED;
+  errno_ = errno;
   if (result == 0 && function)
     remember(*function, name);
   errno = errno_;

@@ -12,6 +12,7 @@
 
 #include <musa_fp16.h>
 #include <musa_runtime.h>
+#include <shared/mccprobe_wmma_types.h>
 
 // ---- interface to the runtime (its side: runtime/wmma.cpp) ---------------------------------
 
@@ -40,6 +41,7 @@ __device__ const __mccsim_tile *__mccsim_wmma_load(const void *base, unsigned ld
 __device__ void __mccsim_wmma_store(void *base, unsigned ld, unsigned descriptor, const float *elements,
                                     int capacity) __MCCSIM_OWN_PLACE;
 __device__ void __mccsim_stale_fragment(unsigned descriptor) __attribute__((noreturn));
+__device__ void __mccsim_unloaded_fragment(unsigned descriptor) __attribute__((noreturn));
 __device__ void __mccsim_fragment_too_small(unsigned descriptor, int capacity) __attribute__((noreturn));
 }
 
@@ -50,36 +52,23 @@ typedef float __mccsim_float8_unaligned __attribute__((vector_size(32), aligned(
 namespace mtmusa {
 namespace wmma {
 
-struct matrix_a {};
-struct matrix_b {};
-struct accumulator {};
-struct row_major {};
-struct col_major {};
-enum layout_t { mem_row_major, mem_col_major };
-
-template <typename T, int size> struct __frag_base {
-  enum { num_elements = size };
-  T x[size];
-};
-
-// An operand fragment refers to the tile that the load made.
+// An operand fragment refers to the tile that the load made; with the laboratory on, to none before it.
+#if defined(__MCCSIM_LAB__)
+#define __MCCSIM_NO_TILE = nullptr
+#else
+#define __MCCSIM_NO_TILE
+#endif
 template <int size> struct __operand_base {
   enum { num_elements = size };
-  const __mccsim_tile *tile;
+  const __mccsim_tile *tile __MCCSIM_NO_TILE;
   unsigned generation;
 };
-
-template <typename Use, int m, int n, int k, typename T, typename Layout = void> class fragment;
 
 template <typename Layout>
 class fragment<matrix_a, 16, 16, 16, half, Layout> : public __operand_base<8> {};
 template <typename Layout>
 class fragment<matrix_b, 16, 16, 16, half, Layout> : public __operand_base<8> {};
 template <> class fragment<accumulator, 16, 16, 16, float> : public __frag_base<float, 8> {};
-
-template <typename Layout> struct __is_col_major;
-template <> struct __is_col_major<row_major> { enum { value = 0 }; };
-template <> struct __is_col_major<col_major> { enum { value = 1 }; };
 
 #if defined(__CUDA__)
 
@@ -124,6 +113,12 @@ __device__ __forceinline__ void mma_sync(fragment<accumulator, m, n, k, float> &
                                          const fragment<matrix_a, m, n, k, half, LayoutA> &a,
                                          const fragment<matrix_b, m, n, k, half, LayoutB> &b,
                                          const fragment<accumulator, m, n, k, float> &c) {
+#if defined(__MCCSIM_LAB__)
+  if (__builtin_expect(!a.tile, 0))
+    __mccsim_unloaded_fragment(__mccsim_wmma_descriptor(__mccsim_load_a, 0, m, n, k));
+  if (__builtin_expect(!b.tile, 0))
+    __mccsim_unloaded_fragment(__mccsim_wmma_descriptor(__mccsim_load_b, 0, m, n, k));
+#endif
   if (__builtin_expect(a.tile->generation != a.generation, 0))
     __mccsim_stale_fragment(__mccsim_wmma_descriptor(__mccsim_load_a, 0, m, n, k));
   if (__builtin_expect(b.tile->generation != b.generation, 0))
@@ -165,7 +160,6 @@ __device__ __forceinline__ void mma_sync(fragment<accumulator, m, n, k, float> &
 }  // namespace wmma
 }  // namespace mtmusa
 
-namespace musa { namespace wmma = ::mtmusa::wmma; }
 namespace nvcuda { namespace wmma = ::mtmusa::wmma; }
 
 #endif  // __MCCSIM_CRT_MMA_H

@@ -11,37 +11,21 @@
 
 #include <musa_fp16.h>
 #include <musa_runtime.h>
+#include <mccprobe_wmma_types.h>
 
 namespace mtmusa {
 namespace wmma {
 
-struct matrix_a {};
-struct matrix_b {};
-struct accumulator {};
-struct row_major {};
-struct col_major {};
-enum layout_t { mem_row_major, mem_col_major };
-
-template <typename T, int size> struct __frag_base {
-  enum { num_elements = size };
-  T x[size];
-};
 template <int size> struct __operand_base {
   enum { num_elements = size };
   const half *tile;
   unsigned ld;
 };
 
-template <typename Use, int m, int n, int k, typename T, typename Layout = void> class fragment;
-
 // 16x16x16 is done by 32 lanes, a partial warp: 8 elements each.
 template <typename Layout> class fragment<matrix_a, 16, 16, 16, half, Layout> : public __operand_base<8> {};
 template <typename Layout> class fragment<matrix_b, 16, 16, 16, half, Layout> : public __operand_base<8> {};
 template <> class fragment<accumulator, 16, 16, 16, float> : public __frag_base<float, 8> {};
-
-template <typename Layout> struct __is_col_major;
-template <> struct __is_col_major<row_major> { enum { value = 0 }; };
-template <> struct __is_col_major<col_major> { enum { value = 1 }; };
 
 // Lane `i` of the lanes that share a tile holds `elements` consecutive rows of one column.
 __device__ __forceinline__ unsigned __first_element(unsigned elements, unsigned m, unsigned n) {
@@ -100,7 +84,6 @@ __device__ __forceinline__ void mma_sync(fragment<accumulator, m, n, k, float> &
 }  // namespace wmma
 }  // namespace mtmusa
 
-namespace musa { namespace wmma = ::mtmusa::wmma; }
 namespace nvcuda { namespace wmma = ::mtmusa::wmma; }
 
 #endif  // __MCCPROBE_AMDGCN_CRT_MMA_H

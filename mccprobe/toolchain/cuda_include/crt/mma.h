@@ -12,20 +12,12 @@
 
 #include <musa_fp16.h>
 #include <musa_runtime.h>
+#include <mccprobe_wmma_types.h>
 
 #include <stdio.h>
 
 namespace mtmusa {
 namespace wmma {
-
-struct matrix_a {};
-struct matrix_b {};
-struct accumulator {};
-struct row_major {};
-struct col_major {};
-enum layout_t { mem_row_major, mem_col_major };
-
-template <typename Use, int m, int n, int k, typename T, typename Layout = void> class fragment;
 
 // Strips of a tile: s counts the 16-row blocks first. slots: how many of them one thread can hold.
 template <int m, int n> struct __strips {
@@ -42,18 +34,10 @@ template <int count> struct __operand_base {
   enum { num_elements = 2 * count };
   unsigned x[count];  // pairs of halfs
 };
-template <int count> struct __frag_base {
-  enum { num_elements = count };
-  float x[count];
-};
 
 template <typename Layout> class fragment<matrix_a, 16, 16, 16, half, Layout> : public __operand_base<4> {};
 template <typename Layout> class fragment<matrix_b, 16, 16, 16, half, Layout> : public __operand_base<4> {};
-template <> class fragment<accumulator, 16, 16, 16, float> : public __frag_base<8> {};
-
-template <typename Layout> struct __is_col_major;
-template <> struct __is_col_major<row_major> { enum { value = 0 }; };
-template <> struct __is_col_major<col_major> { enum { value = 1 }; };
+template <> class fragment<accumulator, 16, 16, 16, float> : public __frag_base<float, 8> {};
 
 #if defined(__CUDACC__)
 
@@ -173,8 +157,6 @@ __device__ __forceinline__ void store_matrix_sync(float *base, const fragment<ac
 }  // namespace wmma
 }  // namespace mtmusa
 
-namespace musa { namespace wmma = ::mtmusa::wmma; }
-
 #endif  // MCCPROBE_CUDA_CRT_MMA_H
 
 #if defined(__MUSA_INCLUDE_COMPILER_INTERNAL_HEADERS__) && !defined(MCCPROBE_CUDA_CRT_MMA_H_INTERNAL)
@@ -187,7 +169,7 @@ class fragment<matrix_a, 32, 32, 16, half, Layout> : public __operand_base<__str
 template <typename Layout>
 class fragment<matrix_b, 32, 32, 16, half, Layout> : public __operand_base<__strips<32, 32>::quartered ? 4 : 8> {};
 template <>
-class fragment<accumulator, 32, 32, 16, float> : public __frag_base<4 * __strips<32, 32>::slots> {};
+class fragment<accumulator, 32, 32, 16, float> : public __frag_base<float, 4 * __strips<32, 32>::slots> {};
 }  // namespace wmma
 }  // namespace mtmusa
 

@@ -1,0 +1,107 @@
+"""`mccprobe help TOPIC`: what is no option of one command: exit codes, environment, words, toolchains."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import click
+
+from mccprobe import __version__
+from mccprobe.console import Console
+from mccprobe.errors import EXIT_CODE_MEANINGS, describe_exit_codes
+
+Rows = dict[str, str]
+
+# everything that mccprobe, its wrapper or its stand-in reads from the environment, by its own name
+ENVIRONMENT: Rows = {
+    "MCCPROBE_CACHE": "the one cache folder: the built stand-in, probes of compilers [~/.cache/mccprobe]",
+    "MCCPROBE_MCC": "the mcc to use, where --mcc is not given",
+    "MCCPROBE_OBJDUMP": "the llvm-objdump that knows MTGPU, if it is not beside mcc",
+    "MCCPROBE_TABLES": "folder of learned instruction tables [~/.local/share/mccprobe/tables]",
+    "MCCPROBE_KERNELS": "folder of kernels that stand in for the shipped ones",
+    "MCCPROBE_WRAPPER": "of the wrapper: off passes every argument on as it is",
+    "MCCPROBE_SET": "of the wrapper: this flag set instead of the installed one; none: no set",
+    "MCCPROBE_FLAGS": "of the wrapper: flags on top of the set, quoted as in a response file",
+    "MCCPROBE_LOG": "of the wrapper: a file that gets one JSON line a call",
+    "MCCPROBE_WRAPPER_CHAIN": "of the wrapper, set by itself: it must not call itself",
+    "MCCPROBE_TRACE_DIR": "of the launch recorder, set by mccprobe trace: where the record goes",
+    "MCCSIM_WARP": "of the stand-in: threads of a warp, 128 or 32",
+    "MCCSIM_DIVERGE": "of the stand-in: trap, first or lane; what a divergent warp operation does",
+    "MCCSIM_POISON": "of the stand-in: 0 leaves memory that nobody wrote as zeros",
+    "MCCSIM_VERBOSE": "of the stand-in: 1 tells each launch",
+    "MCCSIM_FAULTS": "of the stand-in: all plants the fault at every place, not at one",
+    "MCCSIM_FAULT_LOG": "of the stand-in: a file that gets what was planted where",
+    "MCCSIM_LAB": "of the stand-in, set by check --lab: where the emulator's record goes",
+    "MUSA_HOME, MUSA_PATH, MUSA_INSTALL_PATH": "where mcc is looked for; compiles are pinned to its own toolkit",
+    "MUSA_CACHE_PATH": "replaced by an empty folder in every compile",
+    "XDG_CACHE_HOME, XDG_DATA_HOME": "folders above the cache and the tables",
+    "NO_COLOR": "not empty: no colour; TERM=dumb means the same and leaves out animation",
+    "FORCE_COLOR, CLICOLOR_FORCE": "not empty and not 0: colour also into a pipe; CLICOLOR=0: none",
+    "COLUMNS": "width of tables; else the terminal's, else 80",
+    "CUDA_VISIBLE_DEVICES": "which GPU --toolchain cuda uses",
+}
+WORDS: Rows = {
+    "GOOD": "a trial gave the right answer",
+    "BAD": "a trial gave another answer than the reference",
+    "UNRESOLVED": "a trial says nothing: it did not compile, ran out of time, crashed; never counted as GOOD or BAD",
+    "found": "one pass execution is to blame: N-1 good, N bad, repeated, and switched off alone it is right",
+    "exposed": "the border holds, but that this very pass is wrong is not confirmed; the caveat says why",
+    "wrong-at-zero": "wrong already before the first pass that can be switched off",
+    "no-difference": "both ends give the same verdict: there is nothing to search",
+    "non-deterministic": "the compiler gives different objects for one command line; no culprit holds",
+    "undecided": "too little could be resolved to name one execution",
+    "error": "with --json: there is no answer; code, message and hint say why",
+    "SIMULATED": "from the stand-in sim: x86-64 code with a planted fault; says nothing of mcc or of speed",
+    "promise": "a flag that tells the compiler something; if that is not true, a wrong result is no compiler bug",
+}
+TOOLCHAINS: Rows = {
+    "auto": "mcc for .mu sources; sim for shipped kernels where mcc is missing; clang for C and C++",
+    "mcc": "Moore Threads' compiler: --mcc, MCCPROBE_MCC, --musa-path, MUSA_HOME, /usr/local/musa, PATH",
+    "sim": "the stand-in SDK: clang 14 behind mcc's command line, emulated on the CPU; marked SIMULATED everywhere",
+    "clang": "any clang from 13 on, or --compiler PATH, for ordinary programs",
+    "cuda": "nvcc and an NVIDIA GPU, for check, bench and report of the shipped kernels",
+    "amdgcn": "clang 14 for an AMD GPU, for report and disasm: compiles only",
+}
+
+
+def _exit_codes() -> Rows:
+    return {str(int(code)): meaning for code, meaning in EXIT_CODE_MEANINGS.items()}
+
+
+TOPICS: dict[str, Callable[[], Rows]] = {
+    "exit-codes": _exit_codes,
+    "environment": lambda: ENVIRONMENT,
+    "words": lambda: WORDS,
+    "toolchains": lambda: TOOLCHAINS,
+}
+
+
+@click.command("help", context_settings={"help_option_names": ["-h", "--help"]})
+@click.argument("topic", type=click.Choice(list(TOPICS)))
+@click.option("--json", "as_json", is_flag=True, help="one JSON document (reports/help.schema.json)")
+@click.pass_obj
+def help_topic(console: Console, topic: str, as_json: bool) -> int:
+    """Explain exit codes, environment variables, words or toolchains.
+
+    \b
+    Example:
+      mccprobe help exit-codes
+    """
+    rows = TOPICS[topic]()
+    if as_json:
+        listed = [{"name": name, "meaning": meaning} for name, meaning in rows.items()]
+        console.document({"schema_version": 1, "tool_version": __version__, "topic": topic, "rows": listed})
+    else:
+        console.result(describe_exit_codes() if topic == "exit-codes" else _table(rows))
+    return 0
+
+
+def _table(rows: Rows) -> str:
+    width = max(len(name) for name in rows if "," not in name)
+    lines = []
+    for name, meaning in rows.items():
+        if len(name) > width:
+            lines += [name, f"{'':<{width}}  {meaning}"]
+        else:
+            lines.append(f"{name:<{width}}  {meaning}")
+    return "\n".join(lines)

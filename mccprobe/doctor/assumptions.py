@@ -1,0 +1,36 @@
+"""The table of what the code takes for granted of mcc and of MTGPU (`data/assumptions.toml`)."""
+
+from __future__ import annotations
+
+import functools
+import tomllib
+from dataclasses import dataclass
+from importlib import resources
+
+
+@dataclass(frozen=True)
+class Assumption:
+    """One line of the table.
+
+    standing: "S" seen, "I" inferred, "A" the article alone. where: `module:name` of the code that relies on it.
+    probe: the function that asks; "" where `unchecked` says why none can. stand_in: whether `sim` can answer.
+    """
+
+    id: str
+    statement: str
+    source: str
+    standing: str
+    where: tuple[str, ...]
+    breaks: str
+    probe: str = ""
+    unchecked: str = ""
+    stand_in: bool = False
+
+
+@functools.cache
+def assumptions() -> tuple[Assumption, ...]:
+    """The whole table, in its order."""
+    text = resources.files("mccprobe.doctor").joinpath("data/assumptions.toml").read_text(encoding="utf-8")
+    return tuple(
+        Assumption(**{**entry, "where": tuple(entry["where"])}) for entry in tomllib.loads(text)["assumption"]
+    )

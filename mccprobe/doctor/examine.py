@@ -1,0 +1,141 @@
+"""One examination: toolchains, parts, cache and the self-test of the SDK that is chosen."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from mccprobe.doctor.selftest import Checked, counted, self_test
+from mccprobe.doctor.subject import CONTRADICTED
+from mccprobe.doctor.surroundings import Cache, Part, find_parts, look_at_cache
+from mccprobe.errors import ExitCode, MccprobeError
+from mccprobe.toolchain.base import Toolchain
+from mccprobe.toolchain.inventory import Entry, inventory
+from mccprobe.toolchain.mcc import MccPaths, find_mcc, mcc_toolchain
+from mccprobe.toolchain.sim import sim_toolchain
+
+TOOLCHAINS = ("auto", "mcc", "sim")
+NO_MCC = "no mcc is here: what follows is the stand-in, and says nothing of mcc"
+# what the absence of a toolchain costs; the names are those of `mccprobe toolchains`
+COSTS = {
+    "mcc": "nothing can be said of a user's own .mu kernel; install the MUSA SDK, or name it with --mcc PATH",
+    "sim": "the shipped kernels cannot be tried without mcc; apt-get install clang-14 lld-14 llvm-14-dev",
+    "amdgcn": "no other GPU's figures for a .mu source; apt-get install clang-14 lld-14",
+    "cuda": "nothing of mcc is missing; kernels cannot be checked on an NVIDIA GPU",
+    "clang": "C and C++ programs cannot be bisected; apt-get install clang-14",
+}
+
+
+@dataclass(frozen=True)
+class Request:
+    """What is to be examined. timeout_s: for the self-test as a whole."""
+
+    toolchain: str
+    mcc: MccPaths
+    cache: Path
+    timeout_s: float
+
+
+@dataclass(frozen=True)
+class SelfTest:
+    """The self-test of one SDK. problem: why there is none ("" if there is one)."""
+
+    toolchain: str
+    path: str
+    version: str
+    simulated: bool
+    told: str
+    checked: tuple[Checked, ...]
+    problem: str = ""
+
+
+@dataclass(frozen=True)
+class Examination:
+    """Everything that `mccprobe doctor` found."""
+
+    tool_version: str
+    system: str
+    python: str
+    toolchains: tuple[Entry, ...]
+    parts: tuple[Part, ...]
+    cache: Cache
+    self_test: SelfTest
+
+    @property
+    def exit_code(self) -> ExitCode:
+        """3 without an SDK to ask, 1 with a contradiction, else 0."""
+        if self.self_test.problem:
+            return ExitCode.TOOLCHAIN
+        wrong = any(one.answer.state == CONTRADICTED for one in self.self_test.checked)
+        return ExitCode.ANSWER_IS_NO if wrong else ExitCode.DONE
+
+    def to_dict(self) -> dict[str, Any]:
+        """As reports/doctor.schema.json has it."""
+        test = self.self_test
+        return {
+            "schema_version": 1, "tool_version": self.tool_version, "system": self.system, "python": self.python,
+            "toolchains": [entry.to_dict() | {"costs": costs_of(entry)} for entry in self.toolchains],
+            "parts": [
+                {"name": part.name, "kind": part.kind, "found": part.found, "detail": part.detail,
+                 "costs": part.costs, "install": part.install}
+                for part in self.parts
+            ],
+            "cache": {"path": str(self.cache.path), "exists": self.cache.exists, "writable": self.cache.writable,
+                      "files": self.cache.files, "bytes": self.cache.bytes},
+            "self_test": {
+                "toolchain": test.toolchain or None, "path": test.path or None, "version": test.version or None,
+                "simulated": test.simulated, "told": test.told, "problem": test.problem,
+                "counts": counted(list(test.checked)),
+                "assumptions": [
+                    {"id": one.assumption.id, "state": one.answer.state, "statement": one.assumption.statement,
+                     "evidence": one.answer.evidence, "source": one.assumption.source,
+                     "standing": one.assumption.standing, "where": list(one.assumption.where),
+                     "breaks": one.assumption.breaks}
+                    for one in test.checked
+                ],
+            },
+        }  # fmt: skip
+
+
+def costs_of(entry: Entry) -> str:
+    """What it costs that this toolchain is not here; "" if it is."""
+    return "" if entry.found else COSTS.get(entry.name, "")
+
+
+def examine(
+    request: Request, tool_version: str, *, tell: Callable[[int, int, str], None] = lambda *_: None
+) -> Examination:
+    """Look at everything. tell: progress of the self-test (done, all, what is asked next).
+
+    Raises CompilerNotFound where --mcc or --musa-path names nothing.
+    """
+    find_mcc(request.mcc)
+    entries = tuple(inventory(request.mcc, request.cache))
+    parts = tuple(find_parts())
+    tested = _self_test(request, tell)
+    return Examination(
+        tool_version, f"{platform.system()} {platform.release()} {platform.machine()}", platform.python_version(),
+        entries, parts, look_at_cache(request.cache), tested,
+    )  # fmt: skip
+
+
+def _self_test(request: Request, tell: Callable[[int, int, str], None]) -> SelfTest:
+    try:
+        toolchain, told = _chosen(request)
+        identity = toolchain.identify()
+    except MccprobeError as error:
+        return SelfTest("", "", "", False, "", (), f"{error.message}{error.hint and '; '}{error.hint}")
+    checked = self_test(toolchain, timeout_s=request.timeout_s, tell=tell)
+    return SelfTest(
+        toolchain.name, str(identity.path), identity.version, toolchain.simulated, told, tuple(checked)
+    )  # fmt: skip
+
+
+def _chosen(request: Request) -> tuple[Toolchain, str]:
+    """mcc if it is here, else the stand-in, and the sentence about it."""
+    if request.toolchain == "sim" or (request.toolchain == "auto" and find_mcc(request.mcc).path is None):
+        return sim_toolchain(request.cache), NO_MCC if request.toolchain == "auto" else ""
+    return mcc_toolchain(request.mcc, None), ""

@@ -1,0 +1,16 @@
+"""The register of probes: a function of a Subject for each assumption that can be asked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from mccprobe.doctor.subject import Answer, Subject
+
+Probe = Callable[[Subject], Answer]
+PROBES: dict[str, Probe] = {}
+
+
+def probe(function: Probe) -> Probe:
+    """Register under the function's name, which the table of assumptions uses."""
+    PROBES[function.__name__] = function
+    return function

@@ -1,0 +1,62 @@
+"""The self-test: every assumption of the table asked of one SDK, within a time limit."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from mccprobe.doctor import probes_driver, probes_machine, probes_object
+from mccprobe.doctor.assumptions import Assumption, assumptions
+from mccprobe.doctor.probes import PROBES
+from mccprobe.doctor.subject import STATES, UNCHECKED, Answer, Subject, Unasked
+from mccprobe.errors import Interrupted, MccprobeError
+from mccprobe.toolchain.base import Toolchain
+
+MODULES = (probes_driver, probes_object, probes_machine)  # importing them fills PROBES
+STAND_IN = "the stand-in makes x86-64 code: it cannot answer for MTGPU"
+
+
+@dataclass(frozen=True)
+class Checked:
+    """An assumption and what came of it."""
+
+    assumption: Assumption
+    answer: Answer
+
+
+def self_test(
+    toolchain: Toolchain, *, timeout_s: float, table: Sequence[Assumption] | None = None,
+    tell: Callable[[int, int, str], None] = lambda *_: None,
+) -> list[Checked]:  # fmt: skip
+    """Ask every probe of the table. tell: done, all, the id that is asked next. Nothing stays on the disk."""
+    asked = assumptions() if table is None else table
+    checked = []
+    with tempfile.TemporaryDirectory(prefix="mccprobe-doctor-") as folder:
+        subject = Subject(toolchain, Path(folder), deadline=time.monotonic() + timeout_s)
+        for number, assumption in enumerate(asked):
+            tell(number, len(asked), assumption.id)
+            checked.append(Checked(assumption, _ask(assumption, subject)))
+    return checked
+
+
+def _ask(assumption: Assumption, subject: Subject) -> Answer:
+    if not assumption.probe:
+        return Answer(UNCHECKED, assumption.unchecked)
+    if subject.toolchain.simulated and not assumption.stand_in:
+        return Answer(UNCHECKED, STAND_IN)
+    try:
+        return PROBES[assumption.probe](subject)
+    except Unasked as reason:
+        return Answer(UNCHECKED, str(reason))
+    except Interrupted:
+        raise
+    except (MccprobeError, OSError) as error:  # of the asking, not of what was asked
+        return Answer(UNCHECKED, f"it could not be asked: {error}")
+
+
+def counted(checked: list[Checked]) -> dict[str, int]:
+    """How many came out in each state."""
+    return {state: sum(one.answer.state == state for one in checked) for state in STATES}

@@ -1,0 +1,109 @@
+"""Where a page and its figures go. What can be known to fail is found before any work; writing is atomic.
+
+    FILE            the page
+    DIR/NAME.svg    each figure, and NAME.png
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from mccprobe.errors import PackagesMissing, PageNotWritten
+from mccprobe.pages.blocks import Page
+from mccprobe.pages.canvas import file_bytes
+from mccprobe.pages.render_html import render_html
+
+PACKAGES = {"html": ("jinja2", "markupsafe", "matplotlib"), "figures": ("matplotlib",)}
+EXTRA = "pages"
+FORMATS = ("svg", "png")
+BEGINNINGS = (b"<!DOCTYPE html>", b"<?xml", b"\x89PNG")  # of pages and figures
+OURS = b"mccprobe"  # in the head of each of them
+HEAD_BYTES = 4096
+STDOUT = Path("-")
+
+
+@dataclass(frozen=True)
+class Places:
+    """html: FILE, `-` for standard output. figures: a folder, made if need be. None: not asked for."""
+
+    html: Path | None = None
+    figures: Path | None = None
+
+    @property
+    def wanted(self) -> bool:
+        return self.html is not None or self.figures is not None
+
+    @property
+    def on_stdout(self) -> bool:
+        return self.html == STDOUT
+
+    def check(self) -> None:
+        """Raises PackagesMissing, PageNotWritten."""
+        for option, place in (("html", self.html), ("figures", self.figures)):
+            missing = [name for name in PACKAGES[option] if importlib.util.find_spec(name) is None]
+            if place is not None and missing:
+                raise PackagesMissing(f"--{option}", missing, EXTRA)
+        if self.html is not None and not self.on_stdout:
+            _require_ours(self.html)
+            _require_folder(self.html.parent)
+        if self.figures is not None:
+            _require_folder(self.figures if self.figures.exists() else self.figures.parent)
+
+    def write(self, page: Page) -> list[Path]:
+        """Everything but what goes to standard output; returns what was written. Raises PageNotWritten."""
+        written = []
+        if self.figures is not None:
+            with _told(self.figures):
+                self.figures.mkdir(exist_ok=True)
+            for figure in page.figures():
+                for suffix in FORMATS:
+                    path = self.figures / f"{figure.name}.{suffix}"
+                    _require_ours(path)
+                    written.append(_replace(path, file_bytes(figure, suffix, mark=page.mark)))
+        if self.html is not None and not self.on_stdout:
+            _require_ours(self.html)
+            written.append(_replace(self.html, render_html(page).encode()))
+        return written
+
+
+def _require_folder(folder: Path) -> None:
+    if not folder.is_dir():
+        raise PageNotWritten(f"{folder}: is no folder", hint="make it first, or name another place")
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise PageNotWritten(f"{folder}: cannot be written to", hint="name another place")
+
+
+def _require_ours(path: Path) -> None:
+    """A page may be written again; another file is never replaced: it may be the user's input."""
+    if path.is_dir():
+        raise PageNotWritten(f"{path}: is a folder", hint="name a file in it")
+    if not path.exists():
+        return
+    with _told(path), path.open("rb") as file:
+        head = file.read(HEAD_BYTES)
+        if not head.startswith(BEGINNINGS) or OURS not in head:
+            raise PageNotWritten(f"{path}: exists, and mccprobe did not make it", hint="name another file")
+
+
+def _replace(path: Path, data: bytes) -> Path:
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    with _told(path):
+        try:
+            temporary.write_bytes(data)
+            temporary.replace(path)
+        finally:
+            temporary.unlink(missing_ok=True)
+    return path
+
+
+@contextlib.contextmanager
+def _told(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise PageNotWritten(f"{path}: {error.strerror or error}") from error

@@ -1,0 +1,80 @@
+"""The table: each assumption names code that exists, and has a probe or says why it has none."""
+
+from __future__ import annotations
+
+import importlib
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from mccprobe.doctor import selftest
+from mccprobe.doctor.assumptions import Assumption, assumptions
+from mccprobe.doctor.probes import PROBES
+from mccprobe.doctor.surroundings import parts_table
+
+TABLE = assumptions()
+PACKAGE = Path(selftest.__file__).parents[1]
+
+
+@pytest.mark.parametrize("one", TABLE, ids=lambda one: one.id)
+def test_an_assumption_is_whole(one: Assumption) -> None:
+    assert one.statement and one.source and one.breaks
+    assert one.standing in ("S", "I", "A")
+    assert bool(one.probe) != bool(one.unchecked), "a probe, or a reason why there is none"
+    assert one.where
+    for place in one.where:
+        module, _, path = place.partition(":")
+        found: object = importlib.import_module(module)
+        for name in filter(None, path.split(".")):
+            assert hasattr(found, name), f"{place} does not exist"
+            found = getattr(found, name)
+
+
+def test_ids_and_probes_belong_to_one_another() -> None:
+    ids = [one.id for one in TABLE]
+    assert len(ids) == len(set(ids))
+    assert {one.probe for one in TABLE if one.probe} == set(PROBES), "a probe without a line, or a line without one"
+
+
+def test_every_probe_that_the_stand_in_answers_needs_no_device_code() -> None:
+    """What is said of MTGPU's own code, metadata or device must never be confirmed by x86-64."""
+    of_the_device = {one.id for one in TABLE if any(
+        place.startswith(("mccprobe.isa", "mccprobe.model", "mccprobe.planner", "mccprobe.binary.elf",
+                          "mccprobe.binary.metadata", "mccprobe.binary.notes")) for place in one.where)}  # fmt: skip
+    assert not {one.id for one in TABLE if one.stand_in} & of_the_device
+
+
+def test_public_facts_that_the_code_cites_are_in_the_table() -> None:
+    """A module that cites the reference for a constant of mcc or MTGPU is one that some assumption names."""
+    named = {place.partition(":")[0] for one in TABLE for place in one.where}
+    citing = set()
+    for path in PACKAGE.rglob("*.py"):
+        module = "mccprobe." + path.relative_to(PACKAGE).with_suffix("").as_posix().replace("/", ".")
+        if "mtgpu.md" in path.read_text("utf-8") and not module.startswith("mccprobe.doctor"):
+            citing.add(module)
+    # told of a bundle of flags, whose members no compile shows; and a name in a listing
+    elsewhere = {"mccprobe.wrapper.flagset"}
+    assert citing - named <= elsewhere, f"no assumption names {sorted(citing - named - elsewhere)}"
+
+
+def test_every_part_says_what_it_costs() -> None:
+    for part in parts_table():
+        needed = {"program": "asks", "library": "modules", "file": "files"}[part["kind"]]
+        assert part["name"] and part["costs"] and part["install"] and part[needed]
+
+
+def test_every_extra_that_the_package_imports_is_a_part(root: Path) -> None:
+    """Extras for developers alone hold nothing that a module of the package imports."""
+    extras = tomllib.loads((root / "pyproject.toml").read_text("utf-8"))["project"]["optional-dependencies"]
+    text = "\n".join(path.read_text("utf-8") for path in PACKAGE.rglob("*.py"))
+    imported = set(re.findall(r"^\s*(?:from|import) (\w+)", text, re.MULTILINE))
+    names = {
+        extra: {re.split(r"[<>=! ]", one)[0].replace("-", "_").lower() for one in needed}
+        for extra, needed in extras.items()
+    }
+    used = {extra for extra, packages in names.items() if packages & imported} - {"dev"}
+    libraries = {part["name"]: set(part["modules"]) for part in parts_table() if part["kind"] == "library"}
+    assert set(libraries) == used
+    assert libraries == {extra: names[extra] for extra in used}
