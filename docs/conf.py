@@ -21,6 +21,7 @@ smartquotes = False  # -- is two dashes in an option
 
 html_theme = "furo"
 html_show_sphinx = False
+html_show_copyright = False  # LICENSE says it; without a year the footer is an empty sign
 html_copy_source = False
 html_static_path: list[str] = []
 pygments_style = "friendly"

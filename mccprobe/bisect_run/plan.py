@@ -13,6 +13,7 @@ from mccprobe.bisect_run.options import BisectOptions
 from mccprobe.bisect_run.request import BisectRequest, OracleChoice
 from mccprobe.errors import InputError, SourceDoesNotCompile, ToolchainError, UsageError
 from mccprobe.flags.catalogue import Catalogue, ResolvedFlag, load_catalogue, promise_sentences
+from mccprobe.kernel.shipped import hint_of_shipped
 from mccprobe.kernel.spec import KernelSpec, find_shipped_kernels, is_shipped, load_kernel, shipped_kernel
 from mccprobe.search.procedure import Settings
 from mccprobe.toolchain.base import Toolchain
@@ -167,16 +168,14 @@ def _source_and_kernel(options: BisectOptions, arguments: Arguments) -> tuple[Pa
         kernel = shipped_kernel(options.file)
         return kernel.sources[0], kernel
     if not path.is_file():
-        raise InputError(
-            f"{path}: no such file", hint="name the source to bisect, a kernel folder, or a kernel of mccprobe"
-        )
+        usual = "name the source to bisect, a kernel folder, or a kernel of mccprobe"
+        raise InputError(f"{path}: no such file", hint=hint_of_shipped(path) or usual)
     if path.name == "kernel.toml":
         kernel = load_kernel(path)
         return kernel.sources[0], kernel
     if not is_source(path.name, language(arguments)):
-        raise InputError(
-            f"{path}: not a source that a compiler takes", hint="C, C++, .mu, .ll or .bc; objects go behind --"
-        )
+        usual = "C, C++, .mu, .ll or .bc; objects go behind --"
+        raise InputError(f"{path}: not a source that a compiler takes", hint=hint_of_shipped(path) or usual)
     description = path.parent / "kernel.toml"
     if path.suffix == ".mu" and description.is_file():
         kernel = load_kernel(description)

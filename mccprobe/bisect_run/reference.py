@@ -115,8 +115,9 @@ def make_oracle(request: BisectRequest, expected: Expected | None) -> Oracle:
         )  # fmt: skip
     assert expected is not None
     return ReferenceOracle(
-        expected, choice.run_args, choice.timeout_s, choice.bad_if_timeout, run_in=choice.run_in
-    )
+        expected, choice.run_args, choice.timeout_s, choice.bad_if_timeout, run_in=choice.run_in,
+        bad_if_crash=choice.bad_if_crash,
+    )  # fmt: skip
 
 
 def require_good(reference: Reference) -> Outcome:

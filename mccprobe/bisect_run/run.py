@@ -258,6 +258,8 @@ def require_that_it_can_fail(oracle: Oracle, run: RunDirectory) -> None:
 def _oracle_hint(result: SearchResult) -> str:
     if any("timeout" in note for note in result.notes):
         return "raise --timeout, or count a program that never ends as wrong with --bad-if timeout"
+    if any("SIGILL" in note for note in result.notes):
+        return "if no instruction is missing here, it is a trap: count that as wrong with --bad-if crash"
     return "the check must pass every time on the good side and be able to fail; `cmd || echo FAIL` always exits 0"
 
 

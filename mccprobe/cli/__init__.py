@@ -136,16 +136,28 @@ def main(argv: Sequence[str] | None = None) -> int:
     except click.exceptions.Exit as error:
         return error.exit_code
     except click.ClickException as error:
-        from mccprobe.errors import UsageError
+        from mccprobe.errors import ExitCode, UsageError
 
-        hint = ""
-        if isinstance(error, click.UsageError) and error.ctx is not None:
-            hint = f"see {error.ctx.command_path} --help"
-        return _show(UsageError(error.format_message(), hint=hint), arguments)
+        if isinstance(error, getattr(click.exceptions, "NoArgsIsHelpError", ())):  # click 8.1 has none: it exits
+            Console().always(error.format_message())
+            return int(ExitCode.USAGE)
+        return _show(UsageError(error.format_message(), hint=_where_to_look(error)), arguments)
     except (KeyboardInterrupt, click.Abort):
         return _show(Interrupted("interrupted"), arguments)
     except Exception as error:
         return _show(_bug(error, debug), arguments)
+
+
+def _where_to_look(error: click.ClickException) -> str:
+    if not isinstance(error, click.UsageError) or error.ctx is None:
+        return ""
+    hint = f"see {error.ctx.command_path} --help"
+    if isinstance(error, click.NoSuchOption) and any(error.option_name in option.opts for option in root.params):
+        return f"{hint}; {error.option_name} stands before the command: mccprobe {error.option_name} ..."
+    takes_compiler_arguments = any(parameter.name == "args" for parameter in error.ctx.command.params)
+    if isinstance(error, click.NoSuchOption) and takes_compiler_arguments:
+        return f"{hint}; arguments of the compiler stand behind --"
+    return hint
 
 
 def _bug(error: Exception, debug: bool) -> MccprobeError:

@@ -119,13 +119,13 @@ def _gated(console: Console, kernel: str, values: dict[str, Any], step: Callable
 def _folder(text: str) -> Path:
     """Of a kernel that need not be readable: the edit may have broken its kernel.toml. Raises InputError."""
     from mccprobe.errors import InputError
-    from mccprobe.kernel.shipped import kernels_folder
+    from mccprobe.kernel.shipped import hint_of_shipped, kernels_folder
 
     path, shipped = Path(text), kernels_folder()
     if not path.exists() and "/" not in text and shipped is not None:
         path = shipped / text
     if not path.exists():
-        raise InputError(f"{text}: no such folder, and no shipped kernel")
+        raise InputError(f"{text}: no such folder, and no shipped kernel", hint=hint_of_shipped(path))
     return (path if path.is_dir() else path.parent).resolve()
 
 

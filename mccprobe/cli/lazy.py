@@ -57,6 +57,18 @@ class LazyGroup(click.Group):
             return command
         return super().get_command(ctx, cmd_name)
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """click looks for similar names among the imported commands alone."""
+        name, known = args[0], self.list_commands(ctx)
+        if name not in known and not name.startswith("-") and not ctx.resilient_parsing:
+            import difflib
+
+            if near := difflib.get_close_matches(name, known):
+                raise click.UsageError(f"No such command {name!r}. Did you mean {' or '.join(near)}?", ctx)
+        return super().resolve_command(ctx, args)
+
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         """The commands' names from the table: click would import every one of them for its help."""
         rows = {name: text for name, (_, _, text) in self.later.items()}

@@ -17,7 +17,7 @@ from mccprobe.flag_search.space import default_space, load_space, require_bounde
 from mccprobe.flag_search.subjects import CompiledKernel, GatedKernel, GateSettings, OrdinaryProgram, Subject
 from mccprobe.flag_search.tpe import require_optuna
 from mccprobe.gate.subject import find_kernel, kernel_toolchain
-from mccprobe.kernel.shipped import FILE_NAME
+from mccprobe.kernel.shipped import FILE_NAME, hint_of_shipped
 from mccprobe.kernel.spec import KernelSpec, find_shipped_kernels
 from mccprobe.toolchain.amdgcn import amdgcn_toolchain
 from mccprobe.toolchain.choose import DEVICE_SUFFIXES, choose
@@ -154,7 +154,7 @@ def _compiled(options: SearchOptions, path: Path) -> tuple[Subject, KernelSpec |
     if options.file in shipped or path.is_dir() or (path.absolute().parent / FILE_NAME).is_file():
         kernel = find_kernel(options.file)
     elif not path.is_file():
-        raise InputError(f"{options.file}: no such kernel or source")
+        raise InputError(f"{options.file}: no such kernel or source", hint=hint_of_shipped(path))
     toolchain = amdgcn_toolchain()
     sources = kernel.sources if kernel is not None else (path.absolute(),)
     args = kernel.compile_args if kernel is not None else ("-O3",)

@@ -10,7 +10,7 @@ from pathlib import Path
 from mccprobe.errors import InputError, UsageError
 from mccprobe.flags.catalogue import ResolvedFlag, load_catalogue
 from mccprobe.flags.datafile import shorten
-from mccprobe.kernel.shipped import FILE_NAME
+from mccprobe.kernel.shipped import FILE_NAME, hint_of_shipped
 from mccprobe.kernel.spec import KernelSpec, find_shipped_kernels, is_shipped, load_kernel, shipped_kernel
 from mccprobe.toolchain.choose import Choice, choose
 from mccprobe.toolchain.jobs import option_key
@@ -32,7 +32,7 @@ def find_kernel(text: str) -> KernelSpec:
         if not description.is_file():
             raise InputError(
                 f"{path}: no {FILE_NAME} beside it",
-                hint="it says how the kernel is built, run and judged: kernels/README.md",
+                hint=hint_of_shipped(path) or "it says how the kernel is built, run and judged: kernels/README.md",
             )
         kernel = load_kernel(description)
         if path.resolve() not in kernel.sources:
@@ -40,7 +40,9 @@ def find_kernel(text: str) -> KernelSpec:
     elif text in {folder.name for folder in find_shipped_kernels()}:
         kernel = shipped_kernel(text)
     elif path.exists() or "/" in text:
-        raise InputError(f"{path}: no {FILE_NAME} in it" if path.is_dir() else f"{path}: no such kernel")
+        if path.is_dir():
+            raise InputError(f"{path}: no {FILE_NAME} in it", hint="kernels/README.md says what belongs into it")
+        raise InputError(f"{path}: no such kernel", hint=hint_of_shipped(path))
     else:
         kernel = shipped_kernel(text)
     if not kernel.host_sources:

@@ -32,6 +32,16 @@ def file_or_shipped(path: Path) -> Path:
     return path if named is None or path.exists() else named
 
 
+def hint_of_shipped(path: Path) -> str:
+    """What to write for a path that is no kernel but has the name of a shipped one; else empty."""
+    folder = next((folder for folder in find_shipped_kernels() if folder.name == path.name), None)
+    if folder is None:
+        return ""
+    if path.exists():
+        return f"this file hides the shipped kernel {folder.name}, which is {folder}"
+    return f"the shipped kernel is {folder.name}, without a folder"
+
+
 def is_shipped(path: Path) -> bool:
     """True if the file or folder really lies in the folder of shipped kernels (links are followed)."""
     folder = kernels_folder()

@@ -12,7 +12,7 @@ import re
 from pathlib import Path
 
 from mccprobe.errors import BadDataFile, UsageError
-from mccprobe.flags.datafile import Table, read_toml, shorten
+from mccprobe.flags.datafile import Table, nearest, read_toml, shorten
 from mccprobe.kernel.expression import ExpressionError
 from mccprobe.kernel.records import (
     MAX_SIZE,
@@ -97,7 +97,8 @@ def shipped_kernel(name: str) -> KernelSpec:
     folders = {folder.name: folder for folder in find_shipped_kernels()}
     if name not in folders:
         shipped = ", ".join(sorted(folders)) or "none found; MCCPROBE_KERNELS may name their folder"
-        raise UsageError(f"no shipped kernel {shorten(name)}", hint=f"shipped: {shipped}")
+        near = "".join(f"nearest name: {other}; " for other in nearest(name, folders, 1))
+        raise UsageError(f"no shipped kernel {shorten(name)}", hint=f"{near}shipped: {shipped}")
     return load_kernel(folders[name])
 
 

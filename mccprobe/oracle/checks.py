@@ -23,6 +23,15 @@ from mccprobe.process import RunResult, RunSpec, run
 SKIP_STATUS = 125  # git bisect: "this revision cannot be tested"
 CANNOT_EXECUTE = (126, 127)  # a shell's "not executable" and "not found"
 _SHOWN_CHARACTERS = 60
+# how a program ends that may be right all the same: another CPU has the instruction, or somebody else ended it.
+# SIGILL is also a trap that the compiler put there (ud2), so it says neither
+NO_ANSWER = {
+    signal.SIGILL: "an instruction that this processor lacks, or a trap of the compiler's",
+    **dict.fromkeys(
+        (signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGXCPU),
+        "ended from outside (memory, limits, another process)",
+    ),
+}
 
 
 class Oracle(Protocol):
@@ -79,7 +88,8 @@ class Expected:
 class ReferenceOracle:
     """Same standard output and exit status as the reference build: GOOD; different: BAD.
 
-    A program that dies by a signal where the reference does not is BAD: that is a difference too.
+    A program that dies by a signal where the reference does not is BAD: that is a difference too, unless the
+    signal is one of `NO_ANSWER`. bad_if_crash: SIGILL is BAD as well.
     """
 
     expected: Expected
@@ -87,12 +97,14 @@ class ReferenceOracle:
     timeout_s: float = 60.0
     bad_if_timeout: bool = False
     run_in: Path | None = None
+    bad_if_crash: bool = False
     id: str = field(init=False)
 
     def __post_init__(self) -> None:
         self.id = _identity(
-            "reference", self.expected.stdout.hex(), self.expected.returncode, list(self.args), self.bad_if_timeout
-        )
+            "reference", self.expected.stdout.hex(), self.expected.returncode, list(self.args), self.bad_if_timeout,
+            *(["crash"] if self.bad_if_crash else []),
+        )  # fmt: skip
 
     def command(self, program: str) -> list[str]:
         return [program, *self.args]
@@ -106,9 +118,19 @@ class ReferenceOracle:
             return Outcome(Verdict.UNRESOLVED, f"printed {result.stdout_bytes} bytes, too many to compare")
         if (result.stdout, result.returncode) == (self.expected.stdout, self.expected.returncode):
             return Outcome(Verdict.GOOD, "as the reference")
+        doubt = self._no_answer(result)
+        if doubt:
+            return Outcome(Verdict.UNRESOLVED, f"{result.describe()}: {doubt}")
         if result.stdout != self.expected.stdout and result.returncode == self.expected.returncode:
             return Outcome(Verdict.BAD, f"prints {_shown(result.stdout)!r}")
         return Outcome(Verdict.BAD, f"{result.describe()}, prints {_shown(result.stdout)!r}")
+
+    def _no_answer(self, result: RunResult) -> str:
+        """Why this end says nothing of the code, "" if it does."""
+        number = -(result.returncode or 0)
+        if number not in NO_ANSWER or result.returncode == self.expected.returncode:
+            return ""
+        return "" if self.bad_if_crash and number == signal.SIGILL else NO_ANSWER[signal.Signals(number)]
 
 
 def observe(program: Path, args: Sequence[str], scratch: Path, timeout_s: float) -> RunResult:

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import base64
 import shlex
+import signal
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from mccprobe.console import visible
+from mccprobe.oracle.checks import NO_ANSWER
 from mccprobe.toolchain.command import is_source, language, split_arguments, without_language
 
 PRESENT, GONE, CANNOT_TELL = 0, 1, 2
@@ -230,6 +232,9 @@ def _verdict(check: Check) -> list[str]:
     lines.append(f'if {timed_out}; then {answer} "no end within the time limit"; fi')
     if check.kind == "reference":
         lines.append('if [ "$status" -eq 125 ]; then cannot "the program itself cannot tell (exit 125)"; fi')
+        outside = [number for number in NO_ANSWER if not (check.bad_if_crash and number == signal.SIGILL)]
+        ends = "|".join(str(_shell_status(-number)) for number in sorted(outside))
+        lines.append(f'case $status in {ends}) cannot "signal $((status - 128)) says nothing of the code" ;; esac')
         lines.append('present "the bad build differs from the reference (status $status)"')
         return lines
     most = 1 if check.kind == "kernel" else 124

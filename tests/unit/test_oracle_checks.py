@@ -40,6 +40,9 @@ EXPECTED = Expected(b"42\n", 3)
         ("echo 43; exit 3", BAD, "prints '43'"),
         ("echo 42; exit 0", BAD, "exit 0, prints '42'"),
         ("echo 42; kill -SEGV $$", BAD, "signal SIGSEGV, prints '42'"),
+        ("echo 42; kill -ILL $$", UNRESOLVED, "signal SIGILL: an instruction that this processor lacks"),
+        ("echo 43; kill -KILL $$", UNRESOLVED, "signal SIGKILL: ended from outside"),
+        ("kill -TERM $$", UNRESOLVED, "signal SIGTERM: ended from outside"),
         ("echo 42; exit 125", UNRESOLVED, "exit 125 (cannot tell)"),
         (
             "echo gone >&2; echo TRAP: divergent >&2; echo end >&2; exit 125",
@@ -71,6 +74,15 @@ def test_a_reference_that_dies_by_a_signal(tmp_path: Path) -> None:
     assert verdict(oracle, tmp_path, "kill -SEGV $$")[0] is GOOD
     assert verdict(oracle, tmp_path, "kill -ABRT $$")[0] is BAD
     assert verdict(oracle, tmp_path, "exit 139")[0] is BAD
+
+
+def test_a_trap_is_wrong_only_where_that_is_said(tmp_path: Path) -> None:
+    """SIGILL is a trap of the compiler's or an instruction that the processor lacks; nobody else's kill is either."""
+    told = ReferenceOracle(EXPECTED, bad_if_crash=True)
+    assert verdict(told, tmp_path, "kill -ILL $$")[0] is BAD
+    assert verdict(told, tmp_path, "kill -KILL $$")[0] is UNRESOLVED
+    assert verdict(ReferenceOracle(Expected(b"", -4)), tmp_path, "kill -ILL $$")[0] is GOOD
+    assert told.id != ReferenceOracle(EXPECTED).id
 
 
 def test_arguments_and_folder(tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ WORDS = (
     "--offload-arch=mp_22", "-MD", "-MMD", "-MF", "-MT", "-M", "-E", "-g", "-g3", "-w", "-o", "-x", "musa", "c++",
     "none", "assembler", "c-header", "-isystem", "-include", "-pthread", "k.mu", "k.c", "a.o", "b.a", "c.so",
     "k.h", "k.s", "k", "dir/k.mu", "", "-", "--", "two words.mu", "-shared", "-v", "--version", "-###", "-Xclang",
-    "-fno-x",
+    "-fno-x", "@none",
 )  # fmt: skip
 SETTLED = 120  # command lines of each shell
 

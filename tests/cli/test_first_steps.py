@@ -1,0 +1,46 @@
+"""What a newcomer types first, and mistypes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from .refusals import RunCli, refused
+
+
+@pytest.mark.parametrize("args", [(), ("flags",), ("wrapper",), ("journal",), ("edit",), ("isa",)], ids=" ".join)
+def test_a_group_alone_shows_its_help_in_full(args: tuple[str, ...], run_cli: RunCli) -> None:
+    asked, helped = run_cli(*args), run_cli(*args, "--help")
+    assert (asked.code, asked.stdout) == (2, ""), asked
+    assert asked.stderr == helped.stdout, asked
+
+
+@pytest.mark.parametrize(
+    ("args", "code", "told"),
+    [
+        (("bisct",), 2, "Did you mean bisect?"),
+        (("toolchain",), 2, "toolchains"),
+        (("check", "gem"), 2, "nearest name: gemm;"),
+        (("check", "elsewhere/gemm"), 4, "the shipped kernel is gemm, without a folder"),
+        (("bisect", "elsewhere/gemm"), 4, "the shipped kernel is gemm, without a folder"),
+        (("edit", "begin", "elsewhere/gemm"), 4, "the shipped kernel is gemm, without a folder"),
+        (("flags", "search", "elsewhere/gemm"), 4, "the shipped kernel is gemm, without a folder"),
+        (("bisect", "-q"), 2, "-q stands before the command: mccprobe -q"),
+        (("flags", "list", "--debug"), 2, "--debug stands before the command"),
+        (("bisect", "a.c", "-O3"), 2, "arguments of the compiler stand behind --"),
+        (("why", "a.c", "-O3"), 2, "arguments of the compiler stand behind --"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
+)
+def test_a_slip_is_answered_with_what_was_meant(
+    args: tuple[str, ...], code: int, told: str, run_cli: RunCli
+) -> None:
+    refused(run_cli(*args), code, told)
+
+
+@pytest.mark.parametrize("args", [("check",), ("bisect",), ("bench",)], ids=" ".join)
+def test_a_program_that_hides_a_shipped_kernel(args: tuple[str, ...], run_cli: RunCli, tmp_path: Path) -> None:
+    """As the tutorial may leave one: built from the kernel, and called like it."""
+    (tmp_path / "gemm").write_bytes(b"\x7fELF")
+    refused(run_cli(*args, "gemm", cwd=tmp_path), 4, "this file hides the shipped kernel gemm, which is /")
