@@ -116,10 +116,11 @@ class _Guard:
     def __init__(self) -> None:
         self.pipe = -1
         self._numbers = itertools.count(1)
+        self._drawn = os.urandom(8).hex()  # process ids repeat: after a while, and in each container
 
     def new_mark(self) -> str:
         """For one child. All have the same length: a program's memory starts below its environment."""
-        own = f"{os.getpid():08x}-{next(self._numbers):08x}"
+        own = f"{self._drawn}-{os.getpid():08x}-{next(self._numbers):08x}"
         outer = os.environ.get(watchdog.MARK)
         return f"{outer}/{own}" if outer else own
 

@@ -54,6 +54,9 @@ def pytest_configure(config: pytest.Config) -> None:
     for name in set(os.environ) - set(environment):
         del os.environ[name]
     os.environ.update(environment)
+    for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP):  # nohup and & leave them ignored, for our children too
+        if signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, signal.default_int_handler if number is signal.SIGINT else signal.SIG_DFL)
     config.addinivalue_line(
         "markers", "clean(*allowed): fails if a process or a file is left behind (tests/README.md)"
     )

@@ -24,7 +24,7 @@ from mccprobe.bench.statistics import (
     summarize,
     turned,
 )
-from mccprobe.gate.answer import MAX_ZERO_SHARE
+from mccprobe.gate.answer import MAX_ZERO_SHARE, MEASUREMENT
 from mccprobe.gate.check import GateReport
 from mccprobe.kernel.spec import Case
 from mccprobe.oracle.verdict import Verdict
@@ -163,11 +163,16 @@ def _timed(side: Side, readings: Sequence[Reading]) -> Timed:
         for name, count in (reading.launches or {}).items():
             launches[name] = launches.get(name, 0) + count
     rates = None
-    if side.timer.kernel_performance and side.case is not None and side.gate is not None and side.gate.passed:
+    if _multiplies(side) and side.timer.kernel_performance and side.case is not None:
         case = side.case
         rates = summarize([tflops(case, milliseconds) for milliseconds in samples])
     clusters = find_two_clusters(samples, resolution=side.timer.resolution_ms)
     return Timed(side.name, samples, summarize(samples), clusters, rates, launches)
+
+
+def _multiplies(side: Side) -> bool:
+    """A kernel that passed, whose case is the shape of a GEMM: only there are 2*M*N*K operations known."""
+    return side.gate is not None and side.gate.passed and side.gate.kernel.entry != MEASUREMENT
 
 
 def _notes(sides: Sequence[Side], timed: Sequence[Timed], ratio: Ratio | None, performance: bool) -> list[str]:
@@ -187,6 +192,8 @@ def _notes(sides: Sequence[Side], timed: Sequence[Timed], ratio: Ratio | None, p
             )
         if side.gate is not None and not performance:
             notes.append(f"{result.name}: {side.timer.label}; no TFLOPS from it")
+        elif side.gate is not None and not _multiplies(side):
+            notes.append(f"{result.name}: its case is no shape of a GEMM; no TFLOPS from it")
     if ratio is not None and ratio.interval is None:
         notes.append(f"{ratio.pairs} pairs are too few for an interval: nothing is shown")
     return notes

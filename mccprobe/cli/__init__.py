@@ -8,6 +8,7 @@ they are called, so that `--version` and `--help` stay fast.
 from __future__ import annotations
 
 import contextlib
+import errno
 import io
 import os
 import signal
@@ -144,6 +145,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _show(UsageError(error.format_message(), hint=_where_to_look(error)), arguments)
     except (KeyboardInterrupt, click.Abort):
         return _show(Interrupted("interrupted"), arguments)
+    except OSError as error:
+        if error.errno not in (errno.ENAMETOOLONG, errno.ELOOP):
+            return _show(_bug(error, debug), arguments)
+        from mccprobe.errors import InputError
+
+        return _show(InputError(f"{error.filename}: {error.strerror}"), arguments)
     except Exception as error:
         return _show(_bug(error, debug), arguments)
 

@@ -13,6 +13,7 @@ from mccprobe.flags.harvest import HarvestedOption
 from mccprobe.passes.table import PassInfo, PassTable
 
 MAX_PURPOSE = 90  # characters of a purpose in the list
+CONFIDENCES = {"S": "seen in source, log or document", "I": "inferred", "A": "the article alone says it"}
 
 
 @dataclass(frozen=True)
@@ -127,7 +128,7 @@ def flag_lines(value: Mapping[str, Any]) -> list[str]:
         f"  type        {value['type']}{_values(value)}",
         f"  default     {value['default']}",
         f"  compilers   {', '.join(value['compilers'])}",
-        f"  source      {value['source']} (confidence {value['confidence']})",
+        f"  source      {value['source']} ({CONFIDENCES[value['confidence']]})",
     ]
     for label, key in (("needs", "requires"), ("contains", "bundle_members"), ("excludes", "exclusive_with")):
         if value[key]:

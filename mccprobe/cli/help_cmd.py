@@ -77,11 +77,13 @@ TOPICS: dict[str, Callable[[], Rows]] = {
 
 
 @click.command("help", context_settings={"help_option_names": ["-h", "--help"]})
-@click.argument("topic", type=click.Choice(list(TOPICS)))
+@click.argument("topic", metavar="TOPIC", type=click.Choice(list(TOPICS)))
 @click.option("--json", "as_json", is_flag=True, help="one JSON document (reports/help.schema.json)")
 @click.pass_obj
 def help_topic(console: Console, topic: str, as_json: bool) -> int:
     """Explain exit codes, environment variables, words or toolchains.
+
+    TOPIC is exit-codes, environment, words or toolchains. A command is explained by its own --help.
 
     \b
     Example:

@@ -15,7 +15,10 @@ from mccprobe.history.entry import Entry, Figure
 
 
 class Recorder:
-    """Writes to one book for one run. book: None to write nothing."""
+    """Writes to one book for one run. book: None to write nothing.
+
+    An entry's flags are all of the command line: wrong with -O3 says nothing of -O1.
+    """
 
     def __init__(
         self, book: Book | None, subject: Subject, space: Space, meter: Meter, root: Path, *, why: str,
@@ -54,7 +57,7 @@ class Recorder:
             Entry(
                 kind="search" if kind == "search" else "trial", text=text, why=self.why, kernel=self.subject.name,
                 kernel_commit=self.commit, toolchain=self.subject.toolchain.name,
-                simulated=self.subject.toolchain.simulated, flags=self.space.texts(trial.point),
-                verdict=trial.verdict, figures=figures, run_directory=self.root,
+                simulated=self.subject.toolchain.simulated, verdict=trial.verdict, figures=figures,
+                flags=(*self.subject.beside, *self.space.texts(trial.point)), run_directory=self.root,
             )
         )  # fmt: skip

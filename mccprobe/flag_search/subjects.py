@@ -59,7 +59,10 @@ class Made:
 
 
 class Subject(Protocol):
-    """heading: of a stand-in, before every figure; "" otherwise. compile_only: nothing can be run."""
+    """heading: of a stand-in, before every figure; "" otherwise. compile_only: nothing can be run.
+
+    beside: compiler options that every build has, one text each; () where the kernel's own files say them.
+    """
 
     @property
     def name(self) -> str: ...
@@ -72,6 +75,9 @@ class Subject(Protocol):
 
     @property
     def compile_only(self) -> bool: ...
+
+    @property
+    def beside(self) -> tuple[str, ...]: ...
 
     def build(self, flags: Flags, defines: Defines, folder: Path, executor: Executor) -> Made | BuildFailure:
         """Build in a new folder below `folder`."""
@@ -143,6 +149,7 @@ class GatedKernel:
     options: tuple[str, ...] = ()  # of the toolchain, as on the command line
 
     compile_only = False
+    beside = ()
 
     @property
     def name(self) -> str:
@@ -208,6 +215,10 @@ class CompiledKernel:
     def heading(self) -> str:
         return self.toolchain.heading
 
+    @property
+    def beside(self) -> tuple[str, ...]:
+        return tuple(" ".join(group) for group in split_arguments(self.args).options)
+
     def build(self, flags: Flags, defines: Defines, folder: Path, executor: Executor) -> Made | BuildFailure:
         with disk_errors(folder):
             folder.mkdir(parents=True, exist_ok=True)
@@ -271,6 +282,7 @@ class OrdinaryProgram:
         self.source, self.args, self.toolchain = source, split_arguments(args), toolchain
         self.run_args, self.timeout_s, self.compile_timeout_s = tuple(run_args), timeout_s, compile_timeout_s
         self.name, self.given, self.options = source.name, given or str(source), tuple(options)
+        self.beside = tuple(" ".join(group) for group in self.args.options)
         self._oracle: Oracle | None = None
         self._reference = Path()  # the program without flags, once there is an oracle
 

@@ -135,7 +135,8 @@ class Catalogue:
                 return self.flags[found[0]]
             if found:
                 raise AmbiguousFlag(shorten(name), sorted(found))
-        raise UnknownFlag(shorten(name), self._nearest(name))
+        taking = [f"{key}={name}" for key, flag in self.flags.items() if flag.type == "enum" and name in flag.values]
+        raise UnknownFlag(shorten(name), self._nearest(name), hint=f"a value: {', '.join(taking)}" if taking else "")
 
     def _nearest(self, name: str) -> list[str]:
         """By whole names and by endings; names that hold the text come first."""

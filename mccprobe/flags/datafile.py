@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NoReturn
 
-from mccprobe.errors import BadDataFile
+from mccprobe.errors import BadDataFile, InputError
 
 MAX_BYTES = 1 << 20  # a data file of ours has some 10 kB; more is a mistaken path
 SHOWN = 60  # characters of a value in a message
@@ -153,7 +153,8 @@ def read_toml(path: Path, *, schema_version: int = 1) -> Table:
         with path.open("rb") as stream:
             raw = stream.read(MAX_BYTES + 1)
     except OSError as error:
-        raise BadDataFile(f"{path}: cannot be read: {error.strerror or error}") from error
+        told = f"{path}: cannot be read: {error.strerror or error}"
+        raise BadDataFile(told, hint=InputError.usual_hint) from error
     except ValueError as error:
         raise BadDataFile(f"{shorten(str(path))}: not a file name") from error
     if len(raw) > MAX_BYTES:

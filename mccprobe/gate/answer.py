@@ -21,6 +21,8 @@ from mccprobe.process import RunResult
 TOLERANCE_SLACK = 1e-6  # relative: the program prints nine digits
 MAX_ZERO_SHARE = 0.5  # above it the input is as good as empty
 NEEDED = ("m", "n", "k", "input", "zero_share")  # of the contract: without them nobody knows what was run
+MEASUREMENT = "mccprobe_measure"  # entry of kernels whose cases are no shapes: M blocks of N threads with K steps
+INPUTS = ("random", "zero")
 MAX_TOLD = 600  # characters of what a program says when it ends without its document
 UNSUPPORTED = "no kernel takes this shape"  # the contract's words for a shape that the dispatch refuses
 
@@ -57,7 +59,7 @@ def read_answer(kernel: KernelSpec, case: Case, result: RunResult, *, seed: int 
     if document is None:
         return Answer(Verdict.UNRESOLVED, _without_document(result), tolerance=limit)
     answer = Answer(
-        *_verdict(case, document, result.returncode, limit, seed),
+        *_verdict(kernel, case, document, result, limit, seed),
         max_err=finite_number(document.get("max_err")),
         tolerance=limit if limit is not None else finite_number(document.get("tolerance")),
         launches=_launches(document.get("launches")),
@@ -82,14 +84,15 @@ def case_tolerance(kernel: KernelSpec, case: Case) -> float | None:
 
 
 def _verdict(
-    case: Case, document: dict[str, Any], status: int, limit: float | None, seed: int | None
+    kernel: KernelSpec, case: Case, document: dict[str, Any], result: RunResult, limit: float | None, seed: int | None
 ) -> tuple[Verdict, str]:
+    status = int(result.returncode or 0)
     if status == SKIP_STATUS:
         return Verdict.UNRESOLVED, str(document.get("reason") or "the host program cannot tell")
     if status not in (0, 1):
-        return Verdict.UNRESOLVED, f"the host program ends with exit {status}"
+        return Verdict.UNRESOLVED, f"the host program ends with {result.describe()}"
     said = Verdict.GOOD if status == 0 else Verdict.BAD
-    doubt = document_doubt(document, status, seed=seed) or _doubt(case, document)
+    doubt = document_doubt(document, status, seed=seed) or _doubt(kernel, case, document)
     if doubt:
         return Verdict.UNRESOLVED, doubt
     error, own = finite_number(document.get("max_err")), finite_number(document.get("tolerance"))
@@ -118,7 +121,7 @@ def _verdict(
     return said, numbers
 
 
-def _doubt(case: Case, document: dict[str, Any]) -> str:
+def _doubt(kernel: KernelSpec, case: Case, document: dict[str, Any]) -> str:
     """Why a verdict would be about something else than this case, "" if it is not."""
     missing = [name for name in NEEDED if name not in document]
     if missing:
@@ -127,6 +130,17 @@ def _doubt(case: Case, document: dict[str, Any]) -> str:
         if document[name] != asked:
             return f"the host program ran {name} = {document[name]}, not {asked}"
     share = finite_number(document.get("zero_share"))
+    if document["zero_share"] is not None and (share is None or not 0 <= share <= 1):
+        return f"the host program says zero_share = {document['zero_share']}, which is no share"
+    if document["input"] not in INPUTS:
+        return f"the host program says input = {document['input']}, not {' or '.join(INPUTS)}"
+    for name in ("mismatches", "elements"):
+        count = document.get(name)
+        if count is not None and (type(count) is not int or count < 0):
+            return f"the host program says {name} = {count}, which is no count"
+    compared = document.get("elements")
+    if compared is not None and kernel.entry != MEASUREMENT and compared < case.m * case.n:
+        return f"the host program compared only {compared} of {case.m * case.n} elements"
     if document.get("input") == "zero" or (share is not None and share > MAX_ZERO_SHARE):
         return "all-zero input: any kernel that writes zeros passes it"
     return ""
@@ -135,7 +149,8 @@ def _doubt(case: Case, document: dict[str, Any]) -> str:
 def _numbers(document: dict[str, Any], error: float | None) -> str:
     told = "not finite" if error is None else f"{error:.4g}"
     wrong, elements = document.get("mismatches"), document.get("elements")
-    return f"{wrong}/{elements} wrong, max_err {told}" if elements is not None else f"max_err {told}"
+    counted = elements is not None and wrong is not None
+    return f"{wrong}/{elements} wrong, max_err {told}" if counted else f"max_err {told}"
 
 
 def _without_document(result: RunResult) -> str:

@@ -280,8 +280,16 @@ def finite_number(value: object) -> float | None:
 
 
 def json_document(data: bytes) -> dict[str, object] | None:
+    """The one JSON object that these bytes are; None for anything else, and where a key has two values."""
     try:
-        document = json.loads(data)
+        document = json.loads(data, object_pairs_hook=_unique)
     except (ValueError, RecursionError):
         return None
     return document if isinstance(document, dict) else None
+
+
+def _unique(pairs: list[tuple[str, object]]) -> dict[str, object]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("a key is there twice")
+    return found

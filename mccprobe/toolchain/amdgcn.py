@@ -75,7 +75,8 @@ class AmdgcnToolchain(ClangDriver):
         try:
             compiled = self.compile(source, scratch / "probe.so", scratch, ["-O2"])
         except SourceDoesNotCompile as error:
-            notes.append(f"a one-line kernel does not compile: {error.detail.strip() or error.message}"[:300])
+            told = " ".join((error.detail or error.message).split())
+            notes.append(f"a one-line kernel does not compile: {told}"[:300])
             return Capabilities(
                 compile=False, run=False, bisect=False, resources=False, timing=False, bundle=False, notes=tuple(notes)
             )

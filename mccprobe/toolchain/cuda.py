@@ -71,7 +71,7 @@ class CudaToolchain(ClangDriver):
             argv = self.compile_argv([], str(source), str(output))
             result = run(RunSpec(argv, env=self.environment(Path(folder)), timeout_s=locate.QUERY_TIMEOUT_S))
         if not result.ok:
-            notes.append(f"a one-line kernel does not compile: {result.stderr_text.strip()[-300:]}")
+            notes.append(f"a one-line kernel does not compile: {' '.join(result.stderr_text.split())[-300:]}")
         if name and capability < LEAST_CAPABILITY:
             notes.append(f"sm_{capability} is too old for the fragments: sm_{LEAST_CAPABILITY} or later")
         usable = bool(name) and capability >= LEAST_CAPABILITY

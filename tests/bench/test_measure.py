@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import random
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
@@ -74,6 +74,14 @@ def test_figures_of_a_checked_kernel() -> None:
     assert side.tflops is not None
     assert side.tflops.median == pytest.approx(2 * 8192 * 8192 * 16384 / 30e-3 / 1e12, rel=0.02)
     assert side.launches == {"k": 20}
+
+
+def test_a_measurement_kernel_has_no_tflops() -> None:
+    """M blocks of N threads with K steps are no 2*M*N*K operations."""
+    report = replace(gate("k"), kernel=shipped_kernel("barrier"))
+    found = measure([Side("k", ToldTimer([1.0]), report, CASE)])
+    assert not found.refused and found.sides[0].tflops is None
+    assert any("no shape of a GEMM; no TFLOPS" in note for note in found.notes)
 
 
 def test_pairs_are_read_in_turn_and_the_order_changes() -> None:

@@ -44,3 +44,28 @@ def test_a_program_that_hides_a_shipped_kernel(args: tuple[str, ...], run_cli: R
     """As the tutorial may leave one: built from the kernel, and called like it."""
     (tmp_path / "gemm").write_bytes(b"\x7fELF")
     refused(run_cli(*args, "gemm", cwd=tmp_path), 4, "this file hides the shipped kernel gemm, which is /")
+
+
+@pytest.mark.parametrize(
+    "args",
+    [("report",), ("notes",), ("check",), ("bisect",), ("bench",), ("why",), ("diff", "x"), ("trace", "-o"), ("lint",)],
+    ids=" ".join,
+)
+def test_names_that_no_system_has(args: tuple[str, ...], run_cli: RunCli, tmp_path: Path) -> None:
+    """Longer than any name may be, and a link to itself."""
+    (tmp_path / "loop").symlink_to("loop")
+    for name in ("a" * 5000, "loop"):
+        run = run_cli(*args, name, *(("--", "true") if args[0] == "trace" else ()), cwd=tmp_path)
+        assert run.code in (2, 3, 4), run
+        assert "bug in mccprobe" not in run.stderr and len(run.stderr) < 8000, run
+
+
+@pytest.mark.parametrize(
+    "args",
+    [("bisect", "--recipe", "nowhere.toml"), ("flags", "search", "gemm", "--space", "nowhere.toml")],
+    ids=lambda args: args[0],
+)
+def test_a_file_of_options_that_is_not_there(args: tuple[str, ...], run_cli: RunCli) -> None:
+    ran = run_cli(*args)
+    refused(ran, 4, "nowhere.toml: ", "No such file or directory")
+    assert "schemas" not in ran.stderr, ran

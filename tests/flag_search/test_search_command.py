@@ -79,6 +79,26 @@ def test_the_schema_is_one() -> None:
 
 
 @pytest.mark.toolchain("clang-14")
+def test_what_this_processor_may_lack_is_neither_right_nor_wrong(search: Callable[..., Ran], tmp_path: Path) -> None:
+    """An instruction of another processor and a trap end alike; only the second would be an accusation."""
+    (tmp_path / "p.c").write_text(
+        '#include <stdio.h>\nint main(void) {\n#ifdef TRAP\n  __builtin_trap();\n#endif\n'
+        '#ifdef WRONG\n  return puts("5") < 0;\n#endif\n  return puts("4") < 0;\n}\n'
+    )
+    (tmp_path / "s.toml").write_text(
+        "schema_version = 1\n" + "".join(f'[[flag]]\nflag = "-D{name}=1"\n' for name in ("TRAP", "WRONG"))
+    )
+    found = search("p.c", "--compiler", "clang-14", "--space", "s.toml", "--objective", "code-size", "--strategy",
+                   "exhaustive", "-o", "run", "--json", "--", "-O1").document  # fmt: skip
+    states = {" ".join(trial["flags"]): trial["state"] for trial in found["trials"]}
+    assert states == {"": "right", "-DTRAP=1": "undecided", "-DWRONG=1": "wrong", "-DTRAP=1 -DWRONG=1": "undecided"}
+    assert [one["flags"] for one in found["findings"]] == [["-DWRONG=1"]]
+    assert all("SIGILL" in trial["reason"] for trial in found["trials"] if trial["state"] == "undecided")
+    told = {entry.flags for entry in Book(tmp_path / "mccprobe-out" / "journal.jsonl").entries()}
+    assert told == {("-O1", *trial["flags"]) for trial in found["trials"]}, "wrong with -O1 says nothing of -O3"
+
+
+@pytest.mark.toolchain("clang-14")
 @needs_valgrind
 def test_the_known_best_set(search: Callable[..., Ran], tmp_path: Path) -> None:
     """By trying all, and by the article's order with fewer trials; the set file goes into the wrapper."""

@@ -67,6 +67,7 @@ class TableSubject:
     noop: Names = frozenset()
     needs: dict[str, str] = field(default_factory=dict)  # without effect unless the other is there
     compile_only: bool = False
+    beside: tuple[str, ...] = ()
     flaky: bool = False
     name: str = "table"
     heading: str = ""

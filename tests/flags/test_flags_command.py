@@ -70,6 +70,11 @@ def test_list_of_a_pass(run: Run) -> None:
     assert run("list", "--pass", "gvn", "--risk", "fault")[0] == 2
 
 
+def test_a_value_is_told_with_its_flag(run: Run) -> None:
+    code, _, err = run("show", "relaxed")
+    assert code == 2 and "a value: FenceSetting=relaxed" in err
+
+
 @pytest.mark.parametrize(
     ("name", "said"),
     [

@@ -108,10 +108,20 @@ def test_a_refused_shape_that_kernel_toml_promises(make_built: MakeBuilt) -> Non
         ("input=zero", Verdict.UNRESOLVED, "all-zero input"),
         ("seed=7", Verdict.UNRESOLVED, "ran seed = 7, not 1"),  # several seeds would be one
         ("elements=0", Verdict.UNRESOLVED, "compared no element"),
-        ("mismatches=3", Verdict.UNRESOLVED, "3/4 wrong, max_err 0.0001: exit 0 all the same"),
+        ("mismatches=3", Verdict.UNRESOLVED, "3/65536 wrong, max_err 0.0001: exit 0 all the same"),
+        ("mismatches='\"3\"'", Verdict.UNRESOLVED, "mismatches = 3, which is no count"),
+        ("mismatches=true", Verdict.UNRESOLVED, "mismatches = True, which is no count"),
+        ("mismatches=-3", Verdict.UNRESOLVED, "mismatches = -3, which is no count"),
+        ("elements=16384", Verdict.UNRESOLVED, "compared only 16384 of 65536 elements"),  # a quarter of the work
+        ("zeros=NaN", Verdict.UNRESOLVED, "zero_share = nan, which is no share"),
+        ("zeros='\"0\"'", Verdict.UNRESOLVED, "zero_share = 0, which is no share"),
+        ("zeros=-1", Verdict.UNRESOLVED, "zero_share = -1, which is no share"),
+        ("input=ones", Verdict.UNRESOLVED, "input = ones, not random or zero"),
+        ("err='7, \"max_err\": 0.0001'", Verdict.UNRESOLVED, "without the JSON document"),  # said twice
+        ("trap 'kill -ILL $$' EXIT", Verdict.UNRESOLVED, "ends with signal SIGILL"),
         ("mismatches=3 err=0.5", Verdict.BAD, "above 0.01 of kernel.toml"),
         ("err=-1", Verdict.UNRESOLVED, "no error is below 0"),
-        ("status=1 verdict=BAD", Verdict.UNRESOLVED, "0/4 wrong, max_err 0.0001: exit 1 all the same"),
+        ("status=1 verdict=BAD", Verdict.UNRESOLVED, "0/65536 wrong, max_err 0.0001: exit 1 all the same"),
         ("status=125", Verdict.UNRESOLVED, "cannot tell"),
         ("status=3", Verdict.UNRESOLVED, "ends with exit 3"),
         ("exit 0", Verdict.UNRESOLVED, "without the JSON document"),
