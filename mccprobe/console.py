@@ -47,6 +47,11 @@ def visible(text: str) -> str:
     return text.translate(_CONTROL)
 
 
+def number_of(count: int, one: str, many: str = "", *, style: str = "") -> str:
+    """`1 pass`, `2 files`: a number with its noun. many: where it is not `one` with an s; style: of format()."""
+    return f"{count:{style}} {one if count == 1 else many or one + 's'}"
+
+
 def json_text(value: Any, *, ascii_only: bool = False) -> str:
     """A JSON document, readable, with a newline at its end; any file name can stand in it."""
     import json

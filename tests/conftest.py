@@ -36,11 +36,11 @@ TOOL = "toolchain"  # the marker, and the key under which a test notes which too
 
 
 def _clean_environment(environ: Mapping[str, str]) -> dict[str, str]:
-    """`environ` without what steers mccprobe or mcc, with our cache and plain output."""
+    """`environ` without what steers mccprobe, mcc or a make of the test's own, with our cache and plain output."""
     kept = {
         name: value
         for name, value in environ.items()
-        if not name.startswith(("MUSA_", "MCCPROBE_", "MCCSIM_"))
+        if not name.startswith(("MUSA_", "MCCPROBE_", "MCCSIM_", "MAKE", "MFLAGS"))
     }
     return {**kept, "MCCPROBE_CACHE": str(CACHE), "LC_ALL": "C.UTF-8", "TERM": "dumb", "COLUMNS": "100"}
 
@@ -54,7 +54,8 @@ def pytest_configure(config: pytest.Config) -> None:
     for name in set(os.environ) - set(environment):
         del os.environ[name]
     os.environ.update(environment)
-    for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP):  # nohup and & leave them ignored, for our children too
+    # nohup and & leave these ignored, for our children too
+    for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP):
         if signal.getsignal(number) is signal.SIG_IGN:
             signal.signal(number, signal.default_int_handler if number is signal.SIGINT else signal.SIG_DFL)
     config.addinivalue_line(

@@ -22,7 +22,7 @@ from mccprobe import cli
 from mccprobe.cli import help_cmd
 from mccprobe.errors import EXIT_CODE_MEANINGS, MccprobeError
 from mccprobe.flags.catalogue import load_catalogue
-from mccprobe.flags.entries import Flag
+from mccprobe.flags.entries import CONFIDENCES, Flag
 
 ROOT = Path(__file__).resolve().parents[2]
 REPORTS = ROOT / "reports"
@@ -165,8 +165,6 @@ def _subclasses(base: type[MccprobeError]) -> Iterator[type[MccprobeError]]:
 
 # --- the flag catalogue -------------------------------------------------------------------------
 
-CONFIDENCE = {"S": "seen", "I": "inferred", "A": "article alone"}
-
 
 def flags() -> Iterator[str]:
     catalogue = load_catalogue()
@@ -194,7 +192,7 @@ def _flag(flag: Flag) -> Iterator[str]:
     yield f"- {cell(flag.type + values)}; default {cell(flag.default)}"
     for risk in flag.risks:
         yield f"- **{risk.kind}**{f' ({risk.value})' if risk.value else ''}: {cell(risk.note)} ({cell(risk.source)})"
-    yield f"- source: {cell(flag.source)} ({CONFIDENCE[flag.confidence]})\n"
+    yield f"- source: {cell(flag.source)} ({CONFIDENCES[flag.confidence]})\n"
 
 
 # --- JSON and TOML formats ----------------------------------------------------------------------

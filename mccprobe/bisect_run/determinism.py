@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from mccprobe.compilation.executor import Urgency
 from mccprobe.compilation.job import CompileJob
 from mccprobe.compilation.unit import Unit
+from mccprobe.console import number_of
 
 LAYOUT_VARIABLE = "MALLOC_MMAP_THRESHOLD_"  # glibc: mallopt(3), M_MMAP_THRESHOLD; ignored elsewhere
 LAYOUTS_BYTES = (4096, 12000, None, 1024, 32768)
@@ -50,11 +51,12 @@ class Determinism:
     def describe(self) -> str:
         where = "one command line" if self.limit is None else f"one command line with -opt-bisect-limit={self.limit}"
         total = sum(count for _, count in self.objects) + self.failed
-        counts = ", ".join(f"{digest[:12]} {count} times" for digest, count in self.objects[:_LISTED])
+        counts = ", ".join(f"{digest[:12]} {number_of(count, 'time')}" for digest, count in self.objects[:_LISTED])
         if len(self.objects) > _LISTED:
             counts += f" and {len(self.objects) - _LISTED} more"
-        failed = f", no object {self.failed} times" if self.failed else ""
-        return f"{total} compiles of {where} gave {len(self.objects)} objects: {counts}{failed}"
+        failed = f", no object {number_of(self.failed, 'time')}" if self.failed else ""
+        gave = number_of(len(self.objects), "object")
+        return f"{number_of(total, 'compile')} of {where} gave {gave}: {counts}{failed}"
 
 
 def repeated_job(unit: Unit, limit: int | None, number: int) -> CompileJob:

@@ -40,6 +40,8 @@ from mccprobe.toolchain.sim import SimToolchain
 
 DEFAULT_KERNEL = "gemm"
 DEFAULT_ARCH = "mp_22"  # the S4000 of the article
+NO_FLAG = ("no --flag and no --reference: one build is asked about, as it stands; what it is compared with is the same "
+           "build with its passes held back")  # fmt: skip
 _RESPONSE_DEPTH = 20  # response files inside response files; more is a circle
 
 
@@ -73,6 +75,8 @@ def make_plan(options: BisectOptions, cache: Path) -> Plan:
     bare = without_flags(arguments, [flag.argv for flag in flags])
     reference, exact_link = _reference_arguments(options, bare, flags)
     oracle = _oracle(options, kernel)
+    if reference is None:
+        told.append(NO_FLAG)
     if reference is None and oracle.kind == "reference":
         raise UsageError(
             "nothing to compare with: the bad build has no reference",

@@ -30,6 +30,7 @@ from mccprobe.compilation.journal import Journal
 from mccprobe.compilation.ledger import Ledger
 from mccprobe.compilation.store import RunDirectory
 from mccprobe.compilation.unit import UNLIMITED, Unit
+from mccprobe.console import number_of
 from mccprobe.errors import BudgetSpent, OracleUnusable, ToolchainError
 from mccprobe.oracle.checks import Oracle
 from mccprobe.oracle.verdict import Verdict
@@ -124,7 +125,7 @@ def _bisect(state: _State, progress: Progress, *, prove_later: bool) -> BisectRe
         known[reference.object] = Verdict.GOOD
     axis = PassAxis(unit, judge, first.log.total, workspace.short)
     repeats = repeat_command(unit, executions=axis.total)  # done while the search leaves a core idle
-    progress.stage(f"searching {first.log.total} pass executions")
+    progress.stage(f"searching {number_of(first.log.total, 'pass execution')}")
     settings = replace(request.settings, width=state.ledger.executor.width)
     with state.phase("search"):
         watch = EdgeWatch(unit, axis, reference, state.table, progress.trial)

@@ -21,7 +21,7 @@ import click
 
 from mccprobe import __version__, process
 from mccprobe.cli.lazy import COLORS, COMPLETE, LazyGroup
-from mccprobe.console import Console
+from mccprobe.console import Console, number_of
 from mccprobe.errors import Interrupted, MccprobeError
 
 FIRST_LINES, LAST_LINES = 25, 15  # shown of a compiler's message: the first error tells the most
@@ -90,7 +90,7 @@ def _show(error: MccprobeError, argv: Sequence[str]) -> int:
     console.always(f"error: {error.message}")
     lines = error.detail.splitlines()
     if len(lines) > FIRST_LINES + LAST_LINES:
-        left_out = f"({len(lines) - FIRST_LINES - LAST_LINES} lines left out)"
+        left_out = f"({number_of(len(lines) - FIRST_LINES - LAST_LINES, 'line')} left out)"
         lines[FIRST_LINES:-LAST_LINES] = [left_out]
     for line in lines:
         console.always(f"  {line}")

@@ -20,7 +20,7 @@ from mccprobe.cli.kernel_options import (
     record,
     require_built,
 )
-from mccprobe.console import Console, visible
+from mccprobe.console import Console, number_of, visible
 from mccprobe.errors import UsageError
 from mccprobe.oracle.verdict import Verdict
 
@@ -97,7 +97,7 @@ def _lab(console: Console, kernel: str, values: dict[str, Any], *, warp: int, as
 
     def tell(case: WatchedCase) -> None:
         found = len(case.observation.findings)
-        console.progress(f"{case.planned.case.name}: {found} findings, {case.models[0].reason}  [sim]")
+        console.progress(f"{case.planned.case.name}: {number_of(found, 'finding')}, {case.models[0].reason}  [sim]")
 
     with build_folder(out, "lab") as folder:
         report = lab_kernel(

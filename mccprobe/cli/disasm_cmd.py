@@ -54,10 +54,12 @@ def disasm(
     """
     from mccprobe.isa.by_table import tables_folder
     from mccprobe.isa.disassemble import load
+    from mccprobe.kernel.shipped import refuse_shipped_name
     from mccprobe.report.disasm_record import document, view
     from mccprobe.report.disasm_text import render
     from mccprobe.report.json_stream import print_json
 
+    refuse_shipped_name(file, takes_source=False)
     tools = replace(disassemblers(mcc, musa_path), table=table, tables=tables_folder())
     views = [view(source, function or "") for source in load(file, tools, target=target)]
     if function and not any(one.functions for one in views):

@@ -11,7 +11,7 @@ import click
 from mccprobe import __version__
 from mccprobe.cli.common import cache_directory
 from mccprobe.cli.lazy import LazyGroup
-from mccprobe.console import Console, visible
+from mccprobe.console import Console, number_of, visible
 
 if TYPE_CHECKING:
     from mccprobe.toolchain.base import Toolchain
@@ -227,7 +227,7 @@ def probe(
     toolchains = _toolchains(console, names, compilers, mcc, musa_path)
     columns = []
     for toolchain in toolchains:
-        console.message(f"asking {toolchain.driver[0]} about {len(asked)} flags")
+        console.message(f"asking {toolchain.driver[0]} about {number_of(len(asked), 'flag')}")
         columns.append(list(ask_flags(toolchain, asked)))
     described = [_described(toolchain) for toolchain in toolchains]
     if as_json:
@@ -317,9 +317,9 @@ def harvest(
         ))  # fmt: skip
     kept = len(options) - len(new)
     console.message(
-        f"{source}: {len(found.options)} options, {len(options)} asked for"
+        f"{source}: {number_of(len(found.options), 'option')}, {len(options)} asked for"
         + (f", {kept} of them in the catalogue already (--all writes them too)" if kept else "")
-        + (f", {len(found.unread)} lines not understood" if found.unread else "")
+        + (f", {number_of(len(found.unread), 'line')} not understood" if found.unread else "")
     )
     return 0 if options else 1
 

@@ -6,14 +6,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from mccprobe.console import number_of
 from mccprobe.flags.ask import Answer
 from mccprobe.flags.catalogue import Catalogue, Flag, normalise_option
-from mccprobe.flags.entries import FlagSet
+from mccprobe.flags.entries import CONFIDENCES, FlagSet
 from mccprobe.flags.harvest import HarvestedOption
 from mccprobe.passes.table import PassInfo, PassTable
 
 MAX_PURPOSE = 90  # characters of a purpose in the list
-CONFIDENCES = {"S": "seen in source, log or document", "I": "inferred", "A": "the article alone says it"}
 
 
 @dataclass(frozen=True)
@@ -116,8 +116,9 @@ def list_lines(flags: Sequence[Flag], sets: Iterable[FlagSet]) -> list[str]:
         purpose = flag.purpose if len(flag.purpose) <= MAX_PURPOSE else flag.purpose[: MAX_PURPOSE - 3] + "..."
         lines.append(f"{flag.name:<{width}}  {flag.option:<9} {flag.type:<6} {marks:<18} {purpose}")
     listed = list(sets)
-    lines += [f"set {one.name:<{max(width - 4, 0)}}  {len(one.flags)} flags: {one.summary}" for one in listed]
-    return [*lines, f"{len(flags)} flags, {len(listed)} sets"]
+    for one in listed:
+        lines.append(f"set {one.name:<{max(width - 4, 0)}}  {number_of(len(one.flags), 'flag')}: {one.summary}")
+    return [*lines, f"{number_of(len(flags), 'flag')}, {number_of(len(listed), 'set')}"]
 
 
 def flag_lines(value: Mapping[str, Any]) -> list[str]:

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from mccprobe import __version__
-from mccprobe.console import Console
+from mccprobe.console import Console, number_of
 from mccprobe.report.lines import joined, one_line
 
 CONTEXT = {"help_option_names": ["-h", "--help"]}
@@ -71,7 +71,8 @@ def learn(
         })  # fmt: skip
         return 0
     lines = [
-        f"{output}: {summary['mnemonics']} mnemonics, {summary['rows']} rows from {learned.instructions} instructions",
+        f"{output}: {number_of(summary['mnemonics'], 'mnemonic')}, {number_of(summary['rows'], 'row')} "
+        f"from {number_of(learned.instructions, 'instruction')}",
         f"  words of {table.word} bytes, slots {table.slots}, instructions step by {table.unit}",
         *(f"  assumed: {text}" for text in table.assumptions),
     ]
@@ -138,7 +139,9 @@ def show(console: Console, table: str, mnemonic: str | None, as_json: bool) -> i
         return 0 if rows or mnemonic is None else 1
     if mnemonic is None:
         lines = [f"{key.replace('_', ' '):<14} {value}" for key, value in content.summary().items()]
-        lines += [f"source         {s.name}  {s.format}  {s.instructions} instructions" for s in content.sources[:20]]
+        for source in content.sources[:20]:
+            size = number_of(source.instructions, "instruction")
+            lines.append(f"source         {source.name}  {source.format}  {size}")
         lines += [f"source         {len(content.sources) - 20} more"] * (len(content.sources) > 20)
         lines.append("mnemonics      " + " ".join(sorted({row.mnemonic for row in content.rows})))
         console.result(joined(lines))
@@ -149,7 +152,7 @@ def show(console: Console, table: str, mnemonic: str | None, as_json: bool) -> i
     lines = [f"{mnemonic}  pipe {content.pipes.get(mnemonic, 'not known')}"]
     for row in rows:
         form = "any form" if row.form is None else ", ".join(row.form) or "no operands"
-        seen = f"{row.samples} words" + (f", {row.probed} of them probed" if row.probed else "")
+        seen = f"{number_of(row.samples, 'word')}" + (f", {row.probed} of them probed" if row.probed else "")
         lines.append(f"  {_pattern(row.size, row.relaxed, row.value)}  {row.confidence.name.lower():<8} {seen}  {form}")
     console.result(joined(lines))
     return 0
@@ -200,7 +203,7 @@ def decode(console: Console, table: str, file: str, target: str, counts: bool, a
         if as_json:
             continue
         states = ", ".join(f"{number} {state}" for state, number in count.states.items() if number)
-        lines.append(f"{function.name}  {function.target}  {count.total} steps: {states}")
+        lines.append(f"{function.name}  {function.target}  {number_of(count.total, 'step')}: {states}")
         lines.append("  pipes: " + ", ".join(f"{pipe} {number}" for pipe, number in count.pipes.items()))
         lines.append("  names: " + ", ".join(f"{number} {level}" for level, number in count.confidence.items()))
         for one in () if counts else function.stream:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from mccprobe import __version__
-from mccprobe.console import Console, json_text
+from mccprobe.console import Console, json_text, number_of
 
 if TYPE_CHECKING:
     from mccprobe.history.book import Contents
@@ -284,5 +284,5 @@ def export(
     if as_json:
         written = {"file": target, "format": "csv" if csv_file else "parquet", "rows": len(entries)}
         _print(console, _document("exported", Contents((), ()), **written))
-    console.message(f"{len(entries)} entries")
+    console.message(f"{number_of(len(entries), 'entry', 'entries')}")
     return 0

@@ -42,8 +42,10 @@ def lint(
     from mccprobe.isa.disassemble import load
     from mccprobe.isa.lint import lint_images
     from mccprobe.isa.lint_rules import RULES
+    from mccprobe.kernel.shipped import refuse_shipped_name
     from mccprobe.report.lint_record import document, render
 
+    refuse_shipped_name(file, takes_source=False)
     sources = load(file, disassemblers(mcc, musa_path), target=target)
     results = lint_images(sources, RULES, spill_threshold_bytes=spill_threshold)
     if as_json:

@@ -33,11 +33,13 @@ def notes(console: Console, files: tuple[Path, ...], with_hex: bool, as_json: bo
       mccprobe notes --hex libkernels.so
     """
     from mccprobe.binary.listed import list_notes
+    from mccprobe.kernel.shipped import refuse_shipped_name
     from mccprobe.report.json_stream import print_json
 
     images: list[dict[str, Any]] = []
     warnings: list[str] = []
     for file in files:
+        refuse_shipped_name(file, takes_source=False)
         more, told = list_notes(file)
         images += more
         warnings += told

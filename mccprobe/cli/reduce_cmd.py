@@ -15,7 +15,7 @@ import click
 from mccprobe import __version__
 from mccprobe.cli.common import cache_directory
 from mccprobe.cli.pace import duration
-from mccprobe.console import Console, visible
+from mccprobe.console import Console, number_of, visible
 from mccprobe.errors import CannotReduce, ExitCode, Interrupted
 
 if TYPE_CHECKING:
@@ -99,8 +99,8 @@ def _reduce(
     else:
         mark = "  [sim]" if request.toolchain.simulated else ""
         lines = [
-            f"{made.lines_before} lines, {made.bytes_before} bytes -> {made.lines_after} lines, "
-            f"{made.bytes_after} bytes ({made.state.value}){mark}",
+            f"{number_of(made.lines_before, 'line')}, {made.bytes_before} bytes -> "
+            f"{number_of(made.lines_after, 'line')}, {made.bytes_after} bytes ({made.state.value}){mark}",
             f"  file      {made.file or 'nothing smaller was found'}",
             f"  culprit   {made.title} on {made.function or 'a function that no log names'}: "
             + (f"execution {made.execution} of the result" if made.verified else "not found again") + mark,

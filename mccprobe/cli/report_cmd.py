@@ -61,7 +61,7 @@ def report(
     mcc: str | None, musa_path: str | None, as_json: bool, as_csv: bool, as_markdown: bool, html: Path | None,
     figures: Path | None,
 ) -> int:  # fmt: skip
-    from mccprobe.kernel.shipped import file_or_shipped
+    from mccprobe.kernel.shipped import file_or_shipped, refuse_shipped_name
     from mccprobe.kernel.spec import shipped_kernel
     from mccprobe.model.resources import Options
     from mccprobe.report import render_resources as render
@@ -75,8 +75,11 @@ def report(
     other = "--json" if as_json else "--csv" if as_csv else "--markdown" if as_markdown else ""
     places = page_places(html, figures, also_stdout=other)
     source = SourceOptions(toolchain, MccPaths(mcc, musa_path), arch, _arguments(compile_args), cache_directory())
+    kernels_and_files = tuple(map(file_or_shipped, files))
+    for file in kernels_and_files:
+        refuse_shipped_name(file, takes_source=True)
     request = ReportRequest(
-        tuple(map(file_or_shipped, files)),
+        kernels_and_files,
         Options(block_size, spill_threshold_bytes),
         source,
         shipped_kernel(compare) if compare is not None else None,

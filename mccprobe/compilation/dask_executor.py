@@ -29,6 +29,7 @@ from mccprobe.compilation.job import CompileJob, CompileOutcome, compile_once
 from mccprobe.compilation.replay import is_compile, replay
 from mccprobe.compilation.store import disk_errors, keep_object
 from mccprobe.compilation.travel import Packer, StaysHere, Travelling, compile_there, refusal, run_there
+from mccprobe.console import number_of
 from mccprobe.errors import Interrupted, ToolchainError, UsageError
 from mccprobe.process import RunResult, RunSpec, run
 
@@ -113,7 +114,8 @@ class DaskExecutor(LocalExecutor):
         threads = sum(int(worker["nthreads"]) for worker in workers.values())
         super().__init__(width or max(1, threads))
         devices = sum(1 for worker in workers.values() if worker["resources"].get(GPU))
-        tell(f"cluster {scheduler}: {len(workers)} workers, {threads} threads, {devices} with a GPU")
+        size = f"{number_of(len(workers), 'worker')}, {number_of(threads, 'thread')}, {devices} with a GPU"
+        tell(f"cluster {scheduler}: {size}")
 
     # -- what runs elsewhere ---------------------------------------------------------------------
 

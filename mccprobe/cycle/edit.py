@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from mccprobe.console import number_of
 from mccprobe.cycle.versions import FOLDER, EditStore, Version, read_version
 from mccprobe.errors import BadDataFile, EditState
 from mccprobe.gate.check import GateReport
@@ -147,7 +148,7 @@ def revert(kernel_path: Path) -> EditOutcome:
         more = sorted(set(now.files) - set(version.files))
         notes += [f"{path}: was not there before, and stays" for path in more]
         store.close_edit()
-        text = f"the last good version is back ({len(changed)} files)"
+        text = f"the last good version is back ({number_of(len(changed), 'file')})"
         return EditOutcome("revert", True, text, kernel, now.digest, version.digest, None,
                            tuple(map(str, changed)), tuple(notes))  # fmt: skip
 

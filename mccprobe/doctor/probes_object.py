@@ -13,6 +13,7 @@ from mccprobe.binary.metadata import MTGPU, iter_documents_of, read_document
 from mccprobe.binary.notes import MTGPU_METADATA, read_elf_notes
 from mccprobe.binary.read import images_of
 from mccprobe.binary.records import KernelMetadata, Note
+from mccprobe.console import number_of
 from mccprobe.doctor.probes import probe
 from mccprobe.doctor.subject import Answer, Subject, Unasked, answer, no, parse_text, why, yes
 from mccprobe.errors import MccprobeError
@@ -47,7 +48,8 @@ def raw_bundle(subject: Subject) -> Answer:
         found = _bundle(subject)
     except Unasked as reason:
         return no(str(reason))
-    return yes(f"{len(found.entries)} entries, {sum(entry.size > 0 for entry in found.entries)} not empty")
+    filled = sum(entry.size > 0 for entry in found.entries)
+    return yes(f"{number_of(len(found.entries), 'entry', 'entries')}, {filled} not empty")
 
 
 @probe
@@ -122,7 +124,7 @@ def note_messagepack(subject: Subject) -> Answer:
         kernels = list(iter_documents_of(read_messagepack(note.descriptor, "note")))
     except MccprobeError as error:
         return no(error.message)
-    return answer(bool(kernels), f"{len(note.descriptor)} bytes, {len(kernels)} kernels")
+    return answer(bool(kernels), f"{len(note.descriptor)} bytes, {number_of(len(kernels), 'kernel')}")
 
 
 @probe
@@ -255,7 +257,7 @@ def listing_lines(subject: Subject) -> Answer:
     if listing.format != "mcc-s":
         return no(f"it reads as {listing.format}")
     unread = "; ".join(line.text.strip() for line in listing.unknown[:3])
-    evidence = f"{listing.instruction_count} instructions, {len(listing.unknown)} lines unread"
+    evidence = f"{listing.instruction_count} instructions, {number_of(len(listing.unknown), 'line')} unread"
     return answer(listing.instruction_count > 0 and not listing.unknown, f"{evidence}{unread and ': '}{unread}"[:300])
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import textwrap
 
+from mccprobe.console import number_of
 from mccprobe.doctor.examine import Examination, SelfTest, costs_of
 from mccprobe.doctor.selftest import Checked, counted
 from mccprobe.doctor.subject import CONFIRMED, CONTRADICTED, UNCHECKED
@@ -27,7 +28,7 @@ def render(found: Examination) -> str:
         if not part.found:
             lines += [f"      {part.costs}", f"      brings it: {part.install}"]
     cache = found.cache
-    state = f"{cache.files} files, {cache.bytes / 1e6:.1f} MB" if cache.exists else "not there yet"
+    state = f"{number_of(cache.files, 'file')}, {cache.bytes / 1e6:.1f} MB" if cache.exists else "not there yet"
     locked = "" if cache.writable else ", NOT WRITABLE: nothing is kept there"
     lines += ["", f"cache  {cache.path}: {state}{locked}"]
     return joined([*lines, "", *_self_test(found.self_test)]) + "\n"

@@ -19,7 +19,7 @@ _OPTION_KINDS = ("mllvm", "driver", "llc", "attribute")
 _SEPARATORS = ("=", " ")
 _TYPES = ("bool", "enum", "int", "string")
 _RISKS = ("promise", "unsafe", "ineffective", "fault")
-_CONFIDENCES = ("S", "I", "A")
+CONFIDENCES = {"S": "seen in source, log or document", "I": "inferred", "A": "the article alone says it"}
 _COMPILERS = ("mcc", "clang")
 _NAME = re.compile(r"###|[A-Za-z0-9][A-Za-z0-9_.-]*")
 
@@ -107,7 +107,7 @@ def read_flag(table: Table) -> Flag:
         default=table.text("default", UNKNOWN),
         purpose=table.text("purpose"),
         source=table.text("source"),
-        confidence=cast(Confidence, table.choice("confidence", _CONFIDENCES)),
+        confidence=cast(Confidence, table.choice("confidence", tuple(CONFIDENCES))),
         risks=tuple(_risk(item) for item in table.tables("risks")),
         requires=table.texts("requires"),
         bundle_members=table.texts("bundle_members"),

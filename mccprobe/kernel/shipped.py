@@ -9,6 +9,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from mccprobe.errors import InputError
+
 FILE_NAME = "kernel.toml"
 PACKAGE = Path(__file__).resolve().parents[1]
 
@@ -40,6 +42,20 @@ def hint_of_shipped(path: Path) -> str:
     if path.exists():
         return f"this file hides the shipped kernel {folder.name}, which is {folder}"
     return f"the shipped kernel is {folder.name}, without a folder"
+
+
+def refuse_shipped_name(path: Path, *, takes_source: bool) -> None:
+    """Before a file is read. Raises InputError if it is not there and has the name of a shipped kernel.
+
+    takes_source: the command reads a kernel's source as well; the others want what a compiler wrote.
+    """
+    hint = hint_of_shipped(path)
+    if not hint or path.exists():
+        return
+    if not takes_source:
+        hint = (f"the shipped kernel {path.name} is source, and this command reads objects, bundles and assembly text; "
+                f"mccprobe report {path.name} compiles it")  # fmt: skip
+    raise InputError(f"{path}: no such file", hint=hint)
 
 
 def is_shipped(path: Path) -> bool:

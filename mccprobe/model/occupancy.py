@@ -15,6 +15,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from mccprobe.console import number_of
 from mccprobe.model.amd import amd_occupancy
 from mccprobe.model.estimate import Demand, Limit, Occupancy, finish, then_limited
 from mccprobe.model.limits import AMD_LIMITS, ARTICLE_LIMITS, PUBLIC_LIMITS, Constant, Limits
@@ -211,4 +212,4 @@ def disagreements(demand: Demand, found: Sequence[Occupancy]) -> tuple[str, ...]
 
 
 def _blocks(answer: Occupancy) -> str:
-    return "unknown" if answer.blocks_per_mp is None else f"{answer.blocks_per_mp} blocks"
+    return "unknown" if answer.blocks_per_mp is None else number_of(answer.blocks_per_mp, "block")

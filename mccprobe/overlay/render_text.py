@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Iterator
 from pathlib import PurePosixPath
 
-from mccprobe.console import visible
+from mccprobe.console import number_of, visible
 from mccprobe.overlay.run import OverlayReport, Side
 from mccprobe.report.fence import fenced
 
@@ -18,7 +18,8 @@ def render_overlay(report: OverlayReport) -> str:
     lines = [
         f"{mark}{request.kernel.name} with a changed {request.header}",
         f"  header   {report.header_path} (SHA-256 {report.header_sha256[:16]})",
-        f"  change   {len(request.changes)} place(s), each exactly once; the patched copy is read, the SDK's is not",
+        f"  change   {number_of(len(request.changes), 'place')}, each exactly once; "
+        "the patched copy is read, the SDK's is not",
         *(f"    {line}" for line in report.diff.splitlines()),
         "",
         *(f"{mark}{line}" for line in _numbers(report)),
@@ -52,7 +53,9 @@ def _gate(side: Side) -> str:
         return f"{gate.verdict}: {gate.failure.reason}"
     right = sum(case.right for case in gate.cases)
     refused = sum(case.refused_as_described for case in gate.cases)
-    runs = f"{right} of {len(gate.cases) - refused} runs right" + (f", {refused} shapes refused" if refused else "")
+    runs = f"{right} of {number_of(len(gate.cases) - refused, 'run')} right"
+    if refused:
+        runs += f", {number_of(refused, 'shape')} refused"
     error = "" if gate.worst_error is None else f", largest error {gate.worst_error:g}"
     reasons = gate.reasons()
     return f"{gate.verdict}: {runs}{error}" + (f"; {reasons[0]}" if reasons else "")

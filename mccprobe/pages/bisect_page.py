@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Mapping
 from typing import Any
 
+from mccprobe.console import number_of
 from mccprobe.pages.blocks import (
     NONE,
     Block,
@@ -215,7 +216,7 @@ def _notes(texts: list[str], *, warning: bool = False) -> tuple[Block, ...]:
 def run_section(result: Mapping[str, Any], mark: str) -> Section:
     """How much work it was, and where it lies."""
     trials = result["trials"]
-    done = f"{trials['compiles']:,} compiles, {trials['runs']:,} runs"
+    done = f"{number_of(trials['compiles'], 'compile', style=',')}, {number_of(trials['runs'], 'run', style=',')}"
     if trials.get("replayed"):
         done += f", {trials['replayed']:,} from the journal"
     verdicts = sorted(result["verdicts"].items())

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from mccprobe.console import number_of
 from mccprobe.isa.pipes import MATRIX_PIPES
 from mccprobe.isa.records import Instruction
 from mccprobe.isa.words import EMPTY_SLOT, SLOTS_PER_WORD
@@ -28,7 +29,8 @@ def occupancy_figure(key: str, models: Sequence[Occupancy]) -> Figure | None:
         return None
     rows = sum(len(model.limits) + 1 for model in drawn)
     told = "; ".join(
-        f"{model.title}: {model.blocks_per_mp} blocks, limited by {model.limiter or 'nothing known'}" for model in drawn
+        f"{model.title}: {number_of(model.blocks_per_mp or 0, 'block')}, limited by {model.limiter or 'nothing known'}"
+        for model in drawn
     )
     height = ROW * rows + 50
     return Figure(
@@ -173,8 +175,9 @@ def _told(one: FunctionView, words: int) -> str:
     main, counts = one.summary.main_loop, one.summary.main_loop_counts
     assert main is not None
     text = ", ".join(f"{pipe} {count:,}" for pipe, count in main.mix.items())
-    slots = f" {words} words, {counts.empty_slots} of {counts.slots} slots empty." if counts is not None else ""
-    return f"{main.instructions:,} instructions: {text}.{slots}"
+    size = number_of(words, "word", style=",")
+    slots = f" {size}, {counts.empty_slots} of {counts.slots} slots empty." if counts is not None else ""
+    return f"{number_of(main.instructions, 'instruction', style=',')}: {text}.{slots}"
 
 
 def _columns(count: int) -> tuple[int, int]:
@@ -212,8 +215,8 @@ def _words(
         for slot in range(SLOTS_PER_WORD):
             full = slot < len(slots) and slots[slot]
             (filled if full else empty).append((left + 1.1 + 0.28 * slot, row + 0.19, 0.2, 0.42))
-        for number_of, pipe in enumerate(pipes):
-            start = left + 2.15 + 1.6 * number_of
+        for place, pipe in enumerate(pipes):
+            start = left + 2.15 + 1.6 * place
             boxes.setdefault(pipe, []).append((start, row, 1.5, 0.8))
             _name(axes, start + 0.75, row + 0.4, pipe)
     _boxes(axes, boxes, places)

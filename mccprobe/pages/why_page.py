@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Mapping
 from typing import Any
 
+from mccprobe.console import number_of
 from mccprobe.pages import bisect_page
 from mccprobe.pages.blocks import (
     NONE,
@@ -98,7 +99,7 @@ def _flag_sets(found: Mapping[str, Any]) -> list[Block]:
              Cell("; ".join(f"without {flag}: {said}" for flag, said in one["needed"].items()) or NONE))
             for one in found["sets"]
         )  # fmt: skip
-        told = f"{found['tested']} builds judged, of {len(found['given'])} flags."
+        told = f"{number_of(found['tested'], 'build')} judged, of {number_of(len(found['given']), 'flag')}."
         told += "" if found["complete"] else " There may be further sets."
         head = ("flags", "fails", "object", "each is needed")
         blocks.append(Table("Sets that give the wrong result", head, rows, told))

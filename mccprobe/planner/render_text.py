@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from mccprobe.console import number_of
 from mccprobe.model.estimate import AT_MOST, Occupancy
 from mccprobe.planner import machine, speed
 from mccprobe.planner.grid import GridPlan
@@ -73,7 +74,7 @@ def _occupancy(entry: Occupancy) -> str:
     at_most = "at most " if entry.bound == AT_MOST else ""
     percent = "" if entry.percent is None else f", {entry.percent} %"
     limiter = f", limited by {entry.limiter}" if entry.limiter else ""
-    return f"  {entry.title}: {at_most}{entry.blocks_per_mp} block(s) an MP{percent}{limiter}"
+    return f"  {entry.title}: {at_most}{number_of(entry.blocks_per_mp, 'block')} an MP{percent}{limiter}"
 
 
 def _layouts(tile: Tile) -> Iterator[str]:

@@ -448,7 +448,8 @@ class _Writer:
         elif facts.removed:
             kinds = _joined(
                 [
-                    self.say("files.removed_kind", times=times, kind=self.words.word(f"kind.{kind}"))
+                    self.say("files.removed_once", kind=self.words.word(f"kind.{kind}")) if times == 1
+                    else self.say("files.removed_kind", times=times, kind=self.words.word(f"kind.{kind}"))
                     for kind, times in sorted(facts.removed.items())
                 ]
             )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 
+from mccprobe.console import number_of
 from mccprobe.report.lines import one_line
 from mccprobe.report.record import BisectReport, Status, TableCell
 
@@ -101,7 +102,7 @@ def _facts(report: BisectReport) -> list[str]:
     counts = ", ".join(f"{name} {count}" for name, count in sorted(report.verdicts.items()))
     lines += [
         f"  monotone    {monotone}",
-        f"  trials      {report.compiles} compiles, {report.runs} runs"
+        f"  trials      {number_of(report.compiles, 'compile')}, {number_of(report.runs, 'run')}"
         + (f", {report.replayed} taken from the journal" if report.replayed else "")
         + f" ({counts}); {report.seconds:.1f} s",
     ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 
+from mccprobe.console import number_of
 from mccprobe.report.lines import one_line
 from mccprobe.report.record import Status
 from mccprobe.report.render_text import HEADLINES
@@ -63,7 +64,7 @@ def _headline(report: WhyReport) -> str:
 def _flag_sets(found: FlagSets) -> list[str]:
     if found.state is StepState.SKIPPED:
         return ["smallest flag set: " + ("; ".join(found.notes) or found.state.value)]
-    lines = [f"smallest flag set: {found.tested} builds judged, of {len(found.given)} flags"]
+    lines = [f"smallest flag set: {number_of(found.tested, 'build')} judged, of {number_of(len(found.given), 'flag')}"]
     for each in found.sets:
         rate = f"fails {each.fails} of {each.runs} runs, object {_hash(each.object)}"
         lines.append(f"  {{{', '.join(each.flags)}}}  {rate}")
@@ -134,7 +135,7 @@ def _where(where: Where) -> list[str]:
         diff = where.diff.splitlines()
         lines += ["  before and after the pass:", *(f"    {line}" for line in diff[:_DIFF_LINES])]
         if len(diff) > _DIFF_LINES:
-            lines.append(f"    ({len(diff) - _DIFF_LINES} lines more in the run directory)")
+            lines.append(f"    ({number_of(len(diff) - _DIFF_LINES, 'line')} more in the run directory)")
     lines += [f"  {note}" for note in where.notes]
     return lines
 

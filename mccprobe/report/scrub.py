@@ -14,6 +14,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from mccprobe.console import number_of
+
 SECRET_NAMES = re.compile(r"TOKEN|SECRET|PASS|CREDENTIAL|AUTH|(?:^|_)KEY|PRIVATE|COOKIE", re.IGNORECASE)
 # variables whose values say nothing of a person; what they may hold of a home or a user is found by that name
 PUBLIC_VARIABLES = re.compile(
@@ -62,7 +64,7 @@ class Removed:
     times: int
 
     def describe(self) -> str:
-        return f"{self.kind}: {self.text} -> {self.stands_in} ({self.times} times)"
+        return f"{self.kind}: {self.text} -> {self.stands_in} ({number_of(self.times, 'time')})"
 
 
 def private_names(

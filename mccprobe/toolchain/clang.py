@@ -30,6 +30,6 @@ def clang_toolchain(compiler: str | None, sources: Sequence[str]) -> ClangToolch
             if "++" not in Path(name).name and any(is_cxx(source) for source in sources):
                 driver.append("--driver-mode=g++")
             return ClangToolchain(driver)
-    raise CompilerNotFound(
-        "clang", names, hint="install clang-14 (Debian: apt-get install clang-14) or name one with --compiler PATH"
-    )
+    here = ", ".join(locate.installed_clangs())
+    hint = "install clang-14 (Debian: apt-get install clang-14) or name one with --compiler PATH"
+    raise CompilerNotFound("clang", names, hint=f"here are {here}: --compiler NAME" if here else hint)

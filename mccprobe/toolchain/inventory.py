@@ -15,8 +15,6 @@ from mccprobe.toolchain.cuda import cuda_toolchain
 from mccprobe.toolchain.mcc import MccPaths, find_mcc, mcc_toolchain
 from mccprobe.toolchain.sim import sim_toolchain
 
-CLANG_MAJORS = tuple(range(13, 20))
-
 
 @dataclass(frozen=True)
 class Entry:
@@ -41,13 +39,9 @@ def inventory(paths: MccPaths, cache: Path) -> list[Entry]:
     """mcc, the stand-ins and every clang of PATH, each probed."""
     entries = [_mcc(paths, cache), _sim(cache)]
     entries += [_described("amdgcn", amdgcn_toolchain), _described("cuda", cuda_toolchain)]
-    seen = set()
-    for name in [f"clang-{major}" for major in CLANG_MAJORS] + ["clang"]:
-        path = locate.which(name)
-        if path is not None and path.resolve() not in seen:
-            seen.add(path.resolve())
-            entries.append(_described("clang", lambda p=path: ClangToolchain([str(p)])))
-    if not seen:
+    clangs = locate.installed_clangs()
+    entries += [_described("clang", lambda p=path: ClangToolchain([str(p)])) for path in clangs.values()]
+    if not clangs:
         entries.append(Entry("clang", False, notes=("Debian: apt-get install clang-14",)))
     return entries
 

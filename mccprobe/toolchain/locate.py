@@ -20,12 +20,25 @@ _CLANG_VERSION = re.compile(r"clang version (\d+)\.")
 _OWN_VERSION = re.compile(r"^(?:mcc|mccprobe-sim) version .*$", re.MULTILINE)
 WRAPPER_MARK = b"# mccprobe wrapper {"  # first kilobyte of the generated wrapper holds this line
 DEFAULT_CLANG = ("clang-14", "clang")
+CLANG_MAJORS = tuple(range(13, 20))
 
 
 def which(name: str) -> Path | None:
     """A program by path or through PATH."""
     found = shutil.which(name)
     return Path(found) if found else None
+
+
+def installed_clangs() -> dict[str, Path]:
+    """The clangs of PATH by the name that starts them, each program once; none is run."""
+    found: dict[str, Path] = {}
+    seen = set()
+    for name in (*(f"clang-{major}" for major in CLANG_MAJORS), "clang"):
+        path = which(name)
+        if path is not None and path.resolve() not in seen:
+            seen.add(path.resolve())
+            found[name] = path
+    return found
 
 
 def is_program(path: Path) -> bool:

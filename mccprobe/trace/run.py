@@ -14,6 +14,7 @@ from typing import Any
 from mccprobe import __version__
 from mccprobe.binary.elf import SHN_UNDEF, is_elf, iter_symbols, parse_elf
 from mccprobe.compilation.store import disk_errors
+from mccprobe.console import number_of
 from mccprobe.errors import BadElf, CannotTrace, CompilerNotFound
 from mccprobe.process import RunResult
 from mccprobe.toolchain import locate
@@ -68,7 +69,7 @@ class Traced:
             found.append(f"{self.record.unreadable} damaged lines in {RECORD_FILE}")
         unknown = sum(module.file is None and module.path is None for module in self.record.modules)
         if unknown:
-            found.append(f"{unknown} modules whose first bytes do not say how long they are: not saved")
+            found.append(f"{number_of(unknown, 'module')} not saved: the first bytes do not say how long the file is")
         if self.result.timed_out:
             found.append(f"ended after {self.result.seconds:.1f} s (--timeout)")
         return found

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from mccprobe.bisect_run.target import Judge
 from mccprobe.bisect_run.workspace import Workspace
 from mccprobe.compilation.job import CompileOutcome
+from mccprobe.console import number_of
 from mccprobe.oracle.verdict import Outcome, Verdict
 from mccprobe.report.record import BisectReport
 
@@ -82,6 +83,7 @@ class Judging:
             telling = next(outcome for outcome in seen if outcome.verdict is Verdict.BAD)
         verdict, reason = telling.verdict, telling.reason
         if verdict is Verdict.GOOD and self.needed > MOST_RUNS:
-            verdict, reason = Verdict.UNRESOLVED, f"GOOD {len(seen)} times, but the fault is too rare to be sure"
+            verdict = Verdict.UNRESOLVED
+            reason = f"GOOD {number_of(len(seen), 'time')}, but the fault is too rare to be sure"
         errors = [outcome.max_err for outcome in seen if outcome.max_err is not None]
         return Judged(digest, verdict, fails, len(seen), max(errors, default=None), reason)

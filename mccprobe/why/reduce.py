@@ -31,6 +31,7 @@ from mccprobe.compilation.journal import Journal
 from mccprobe.compilation.ledger import Ledger
 from mccprobe.compilation.program import Rest
 from mccprobe.compilation.store import RunDirectory, disk_errors, file_digest
+from mccprobe.console import number_of
 from mccprobe.errors import CannotReduce, ToolchainError
 from mccprobe.oracle.checks import observe
 from mccprobe.process import RunSpec, run
@@ -127,7 +128,7 @@ def reduce_source(
     resumed = best.is_file()
     shutil.copyfile(best if resumed else untouched, work)
     if resumed:
-        tell(f"reduce: going on from {_lines(best.read_bytes(), ir=ir)} lines")
+        tell(f"reduce: going on from {number_of(_lines(best.read_bytes(), ir=ir), 'line')}")
     ended = _run_reducer(reducer, script, work, task, jobs, test_s, ir=ir, tell=tell, deadline=deadline)
     # llvm-reduce goes through its passes once: what one makes unused is for an earlier one of the next round
     while ir and ended and best.is_file() and weight(task, best.read_bytes()) < weight(task, work.read_bytes()):

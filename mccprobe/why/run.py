@@ -29,7 +29,7 @@ from mccprobe.bisect_run.workspace import Workspace, open_workspace
 from mccprobe.compilation.ledger import Ledger
 from mccprobe.compilation.session import Session
 from mccprobe.compilation.store import remove_drafts
-from mccprobe.console import json_text
+from mccprobe.console import json_text, number_of
 from mccprobe.errors import BudgetSpent, ExitCode, Interrupted, MccprobeError, NoRoom
 from mccprobe.flags.catalogue import ResolvedFlag, load_catalogue
 from mccprobe.report.record import BisectReport, Culprit, Status
@@ -61,6 +61,8 @@ if TYPE_CHECKING:
     from mccprobe.report.scrub import Removed
 
 NOT_ASKED = "not asked for"
+NO_FLAGS = "the bad build has no flags of its own: its arguments differ from the reference"
+ONE_BUILD = "the bad build has no flags of its own, and no other build is compared with it"
 NO_CULPRIT = "no pass is named, so there is nothing to look into"
 _NO_CULPRIT_BECAUSE = {
     Status.WRONG_AT_ZERO: "the result is wrong already with every optional pass left out: no pass can be blamed",
@@ -214,13 +216,13 @@ def _flags(chain: _Chain, plan: Plan) -> tuple[str, ...] | None:
     options = chain.options
     if not options.flags:
         chain.flag_sets = FlagSets(
-            StepState.SKIPPED, notes=("the bad build has no flags of its own: its arguments differ from the reference",)
+            StepState.SKIPPED, notes=(NO_FLAGS if options.bisect.reference is not None else ONE_BUILD,)
         )
         return None
     if not options.wants("flags"):
         chain.flag_sets = FlagSets(StepState.SKIPPED, given=options.flags, notes=(NOT_ASKED,))
         return None
-    chain.tell(f"smallest flag set: {len(options.flags)} flags")
+    chain.tell(f"smallest flag set: {number_of(len(options.flags), 'flag')}")
     start = time.monotonic()
     # what is raised while the builds are opened is the user's to mend: nothing is known yet
     run, journal = chain.session.open(chain.root / "flags")

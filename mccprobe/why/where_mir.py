@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from mccprobe.bisect_run.workspace import Workspace
+from mccprobe.console import number_of
 from mccprobe.oracle.verdict import Verdict
 from mccprobe.passes.mixes import mix_evidence
 from mccprobe.report.record import BisectReport, Culprit
@@ -226,12 +227,13 @@ def _search(
     if mixes.refusal:
         answer.reason = f"no instruction is searched for: {mixes.refusal}"
         return
-    tell(f"searching {len(mixes.units)} differences for the first bad instruction")
+    tell(f"searching {number_of(len(mixes.units), 'difference')} for the first bad instruction")
     search = _MixSearch(stages, staged, judge, mixes)
     result = find_in_mixes(len(mixes.units), search.verdict, ahead=search.ahead)
     answer.notes.append(
-        f"{len(mixes.hunks)} differences in {len(mixes.units)} units; {result.tests} mixes judged, {result.unresolved} "
-        f"of them could not be; correct {argument}: {evidence.right} mixes right, {evidence.wrong} wrong"
+        f"{number_of(len(mixes.hunks), 'difference')} in {number_of(len(mixes.units), 'unit')}; "
+        f"{number_of(result.tests, 'mix', 'mixes')} judged, {result.unresolved} of them could not be; "
+        f"correct {argument}: {number_of(evidence.right, 'mix', 'mixes')} right, {evidence.wrong} wrong"
     )
     if result.status not in _CONFIRMED:
         answer.reason = f"no instruction is confirmed: {result.reason}"

@@ -19,7 +19,7 @@ from .refusals import CLANG, PLAIN, RunCli, both, refused, refused_as_json
 def test_no_compiler(run_cli: RunCli, source: Path) -> None:
     empty = {"PATH": "/nowhere"}
     both(run_cli, 3, [source, *PLAIN], "no clang found", "clang-14", "--compiler PATH", env=empty)
-    both(run_cli, 3, [source, *PLAIN, "--compiler", "clang-99"], "no clang found", "clang-99")
+    both(run_cli, 3, [source, *PLAIN, "--compiler", "clang-99"], "no clang found", "clang-99", "here are", "clang-14")
 
 
 @pytest.mark.clean

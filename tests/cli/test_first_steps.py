@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from .refusals import RunCli, refused
+from .refusals import CLANG, RunCli, refused
 
 
 @pytest.mark.parametrize("args", [(), ("flags",), ("wrapper",), ("journal",), ("edit",), ("isa",)], ids=" ".join)
@@ -26,6 +26,10 @@ def test_a_group_alone_shows_its_help_in_full(args: tuple[str, ...], run_cli: Ru
         (("bisect", "elsewhere/gemm"), 4, "the shipped kernel is gemm, without a folder"),
         (("edit", "begin", "elsewhere/gemm"), 4, "the shipped kernel is gemm, without a folder"),
         (("flags", "search", "elsewhere/gemm"), 4, "the shipped kernel is gemm, without a folder"),
+        (("report", "elsewhere/gemm"), 4, "the shipped kernel is gemm, without a folder"),
+        (("notes", "elsewhere/gemm"), 4, "mccprobe report gemm compiles it"),
+        (("lint", "elsewhere/gemm"), 4, "mccprobe report gemm compiles it"),
+        (("disasm", "gemm"), 4, "mccprobe report gemm compiles it"),
         (("bisect", "-q"), 2, "-q stands before the command: mccprobe -q"),
         (("flags", "list", "--debug"), 2, "--debug stands before the command"),
         (("bisect", "a.c", "-O3"), 2, "arguments of the compiler stand behind --"),
@@ -69,3 +73,20 @@ def test_a_file_of_options_that_is_not_there(args: tuple[str, ...], run_cli: Run
     ran = run_cli(*args)
     refused(ran, 4, "nowhere.toml: ", "No such file or directory")
     assert "schemas" not in ran.stderr, ran
+
+
+@pytest.mark.parametrize(
+    ("more", "told"),
+    [((), True), (("--reference", "-O0"), False), (("--flag", "-enable-newgvn"), False)],
+    ids=["alone", "reference", "flag"],
+)
+def test_a_build_that_is_compared_with_nothing(
+    more: tuple[str, ...], told: bool, run_cli: RunCli, source: Path, tmp_path: Path
+) -> None:
+    """Said at the start: with no flag and no reference both ends are the same build."""
+    check = tmp_path / "check.sh"
+    check.write_text("#!/bin/sh\ntest \"$($1)\" = 42\n")
+    check.chmod(0o755)
+    run = run_cli("bisect", source, *CLANG, *more, "--oracle", f"{check} {{exe}}", "-o", tmp_path / "run")
+    assert "NO DIFFERENCE" in run.stdout, run
+    assert run.stderr.startswith("no --flag and no --reference: one build is asked about") is told, run

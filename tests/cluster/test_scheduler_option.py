@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -42,20 +43,36 @@ def children(pid: int) -> list[str]:
     return [child for task in tasks.iterdir() for child in (task / "children").read_text().split()]
 
 
-def killed_at_work(cluster: Any, name: str) -> threading.Thread:
-    """A thread that kills the worker as soon as it has a child of its own: in the middle of its work."""
+@contextlib.contextmanager
+def seen_at_work(cluster: Any, name: str, folder: Path, *, kill: bool) -> Iterator[None]:
+    """Within, the other workers are busy until this one has a child; kill: it dies in the middle of its work.
+
+    Otherwise it might have nothing to do: who gets a task is the scheduler's choice.
+    """
+    from distributed import Client
+
+    seen = folder / "seen-at-work"
+    busy = f"[__import__('time').sleep(0.02) for _ in range(10**5) if not __import__('os').path.exists({str(seen)!r})]"
 
     def watch() -> None:
-        deadline = time.monotonic() + LIMIT_S
-        while time.monotonic() < deadline:
-            if children(cluster.workers[name].pid):
-                cluster.kill(name)
-                return
+        deadline = time.monotonic() + LIMIT_S / 2
+        while time.monotonic() < deadline and not children(cluster.workers[name].pid):
             time.sleep(0.001)
+        if kill and time.monotonic() < deadline:
+            cluster.kill(name)
+        seen.touch()
 
-    thread = threading.Thread(target=watch, daemon=True)
-    thread.start()
-    return thread
+    with Client(cluster.scheduler, set_as_default=False) as client:
+        others = [other for other, process in cluster.workers.items() if other != name and process.poll() is None]
+        held = [client.submit(eval, busy, workers=[other], pure=False) for other in others]
+        while sum(len(keys) for keys in client.processing().values()) < len(others):
+            time.sleep(0.02)
+        thread = threading.Thread(target=watch, daemon=True)
+        thread.start()
+        yield
+        seen.touch()
+        thread.join()
+        client.gather(held)
 
 
 def answers(document: dict[str, Any]) -> list[Any]:
@@ -127,9 +144,8 @@ def test_flags_search(run_cli: RunCli, cluster: Any, tmp_path: Path) -> None:
     local = json.loads(run_cli(*with_options(command, "-o", "local")).stdout)
     cluster.add("compiles")
     cluster.ready()
-    watcher = killed_at_work(cluster, "compiles")
-    ran = run_cli(*with_options(command, "--scheduler", cluster.scheduler, "-o", "run"), cwd=tmp_path)
-    watcher.join(1.0)
+    with seen_at_work(cluster, "compiles", tmp_path, kill=True):
+        ran = run_cli(*with_options(command, "--scheduler", cluster.scheduler, "-o", "run"), cwd=tmp_path)
     assert cluster.workers["compiles"].poll() == -9, "it had nothing to do"
     document = json.loads(ran.stdout)
     assert answers(document) == answers(local) and len(document["trials"]) == 16, ran
@@ -156,9 +172,8 @@ def test_a_kernel_s_gate_runs_where_the_gpu_is(run_cli: RunCli, cluster: Any, tm
     local = json.loads(run_cli(*command, "-o", "local").stdout)
     cluster.add("judges", "--resources", "GPU=1")
     cluster.ready()
-    watcher = killed_at_work(cluster, "judges")
-    ran = run_cli(*command, "--scheduler", cluster.scheduler, "-o", "run")
-    watcher.join(1.0)
+    with seen_at_work(cluster, "judges", tmp_path, kill=True):
+        ran = run_cli(*command, "--scheduler", cluster.scheduler, "-o", "run")
     assert cluster.workers["judges"].poll() == -9, "it had nothing to do"
     document = json.loads(ran.stdout)
     assert answers(document) == answers(local), ran
@@ -198,7 +213,8 @@ else:
     shim.chmod(0o755)
     command = with_options(COMMANDS["flags search"], "--objective", "code-size", "--strategy", "exhaustive", "--json")
     command = tuple(str(shim) if word == "clang-14" else word for word in command)
-    ran = run_cli(*with_options(command, "--scheduler", cluster.scheduler))
+    with seen_at_work(cluster, "odd", tmp_path, kill=False):
+        ran = run_cli(*with_options(command, "--scheduler", cluster.scheduler))
     refused = [line for line in ran.stderr.splitlines() if "is refused" in line]
     assert len(refused) == 1 and "worker odd " in refused[0] and "another compiler" in refused[0], ran
     trials = json.loads(ran.stdout)["trials"]

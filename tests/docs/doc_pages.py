@@ -14,7 +14,7 @@ What a page's author writes (docs/about-these-pages.md says the same to readers)
     <!-- needs: clang-14 cmake -->                  skipped where one of these does not work
     <!-- sdk: sim -->                               `mcc` in PATH is the stand-in's
 
-An indented block of `mccprobe` lines counts as commands of which no output is shown.
+An indented block with commands is refused: nothing runs it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from markdown_it.token import Token
 
 PARSER = MarkdownIt("commonmark").enable("table")
 NOT_RUN = re.compile(r"# not run by the tests: \S.{3,}")
-WORD_OF_A_SHELL = re.compile(r"\s*(?:\$ )?(?:mccprobe|make|pip|pipx|uv|mcc|bash|sh|\.venv/bin/\S+)(?: |$)")
+WORD_OF_A_SHELL = re.compile(r"\s*(?:\$ \S|(?:mccprobe|make|pip|pipx|uv|mcc|bash|sh|\.venv/bin/\S+)(?: |$))")
 SHELLS = frozenset({"console", "sh", "bash", "shell", "zsh", "shell-session", "fish"})
 EXIT = re.compile(r"\s+# exit (\d+)$")
 COMMENT = re.compile(r"\s{2,}# .*$")
@@ -56,10 +56,7 @@ class Block:
 
     @property
     def is_run(self) -> bool:
-        if self.is_not_run:
-            return False
-        lines = [line for line in self.text.splitlines() if line.strip()]
-        return self.language == "console" or (self.language == "" and _are_commands(lines))
+        return self.language == "console" and not self.is_not_run
 
 
 @dataclass(frozen=True)
@@ -135,18 +132,10 @@ def _blocks(tokens: tuple[Token, ...]) -> Iterator[Block]:
             yield Block(language, tuple(words), token.content, (token.map or [0])[0] + 1)
 
 
-def _are_commands(lines: list[str]) -> bool:
-    joined = "\n".join(lines).replace("\\\n", " ").splitlines()
-    return bool(joined) and all(line.startswith("mccprobe ") for line in joined)
-
-
 def commands(block: Block) -> list[Command]:
     """The commands of a block that is run. Raises ValueError with the line for text before the first `$ `."""
     found: list[Command] = []
     lines = block.text.splitlines()
-    if block.language == "":
-        lines = [line if lines[place - 1 : place] and lines[place - 1].endswith("\\") else f"$ {line}" if line else ""
-                 for place, line in enumerate(lines)]  # fmt: skip
     place = 0
     while place < len(lines):
         number = block.line + place + 1

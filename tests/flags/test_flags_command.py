@@ -191,7 +191,7 @@ def test_harvest_of_a_saved_text(run: Run, tmp_path: Path) -> None:
     result = run("harvest", "--from", text, "--defaults", told, "--json")
     document = _document(result)
     assert document["compiler"] is None and document["options"][0]["default"] == "2"
-    assert len(document["unread"]) == 1 and "1 lines not understood" in result[2]
+    assert len(document["unread"]) == 1 and "1 line not understood" in result[2]
     written = tomllib.loads(run("harvest", "--from", text, "--for", "mcc")[1])["flag"][0]
     assert (written["type"], written["compilers"], written["default"]) == ("int", ["mcc"], "unknown")
 

@@ -94,7 +94,7 @@ PATCH = b"--- a/mma.h\n+++ b/mma.h\n@@ -1,3 +1,3 @@\n one\n-two\n+TWO\n three\n\
 def read_patch(data: bytes, scratch: Path) -> object:
     from mccprobe.overlay.change import apply_once, difference, parse_patch
 
-    text = "one\ntwo\nthree\nfour\n"
+    text = "one\ntwo\nthree"
     changed = apply_once(text, parse_patch(text_of(data), "p.diff"), "mma.h")
     return difference(text, changed, "mma.h")
 

@@ -14,6 +14,7 @@ from jsonschema import Draft202012Validator
 
 from mccprobe.cli.diff_cmd import diff
 from mccprobe.cli.disasm_cmd import disasm
+from mccprobe.cli.lazy import add_color_option
 from mccprobe.cli.lint_cmd import lint
 from mccprobe.console import Console
 from mccprobe.errors import InputError, UsageError
@@ -22,6 +23,8 @@ ROOT = Path(__file__).resolve().parents[2]
 DATA = Path(__file__).parent / "data"
 GOLDENS = Path(__file__).parent / "goldens"
 COMMANDS: dict[str, click.Command] = {"disasm": disasm, "diff": diff, "lint": lint}
+for _command in COMMANDS.values():
+    add_color_option(_command)  # as `mccprobe` does when it looks one up
 
 
 @dataclass(frozen=True)

@@ -89,7 +89,7 @@ def test_the_conservative_model_says_zero_only_beyond_256_registers() -> None:
 def test_where_the_articles_models_disagree_it_is_told() -> None:
     wanted = demand(temp=126, attribute=60, internal=60, coefficient=11)
     told = disagreements(wanted, estimate(wanted))
-    assert any("models disagree: 1 blocks against 0 blocks" in note for note in told)
+    assert any("models disagree: 1 block against 0 blocks" in note for note in told)
 
 
 def test_mublas_has_one_block() -> None:

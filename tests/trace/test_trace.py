@@ -198,7 +198,7 @@ def test_damaged_images_never_end_the_program(programs: Any, sim_programs: Any, 
 def test_the_page_names_every_function(root: Path, cache: Path) -> None:
     elf = parse_elf(recorder_library(cache).read_bytes())
     exported = {one.name for one in iter_symbols(elf) if one.kind == STT_FUNC and not one.is_local and one.section}
-    page = (root / "docs" / "tracing.md").read_text(encoding="utf-8")
+    page = (root / "docs" / "howto" / "tracing.md").read_text(encoding="utf-8")
     rows = [line for line in page.splitlines() if line.startswith("| ")]
     named = set(re.findall(r"`(\w+)`", "\n".join(row.partition("|")[2].partition("|")[2] for row in rows)))
     hooks = {name for name in exported if name.lstrip("_").startswith(("mu", "cuda"))}

@@ -139,7 +139,8 @@ def test_every_sentence_is_used() -> None:
     results += [dataclasses.replace(bisect, promises=("x",)).to_dict("1") for bisect in bisects]
     results += [dataclasses.replace(bisect, toolchain="clang", flags=()).to_dict("1") for bisect in bisects]
     names = tuple((key, key.removeprefix("file.")) for key in words.table if key.startswith("file."))
-    removed = {key.removeprefix("kind."): 1 for key in words.table if key.startswith("kind.")}
+    kinds = [key.removeprefix("kind.") for key in words.table if key.startswith("kind.")]
+    removed = {kind: times for times, kind in enumerate(kinds, start=1)}
     facts = [
         BundleFacts("cc", repro_exit=status, removed=counted, files=names, no_bitcode="x", left_out=("x",),
                     reduced=(1, 2), source_text="x", toolkit="x", machine="x")
