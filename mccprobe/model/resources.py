@@ -155,7 +155,7 @@ def resources_of(
         found = estimate(demand)
         notes = disagreements(demand, found)
     else:
-        found, notes = (Occupancy.none(demand, "code for a host CPU has no occupancy"),), ()
+        found, notes = (Occupancy.none(demand, _no_occupancy(kernel)),), ()
     return KernelResources(
         kernel=kernel,
         origin=origin,
@@ -175,6 +175,12 @@ def is_mtgpu(kernel: KernelMetadata) -> bool:
 def is_device(kernel: KernelMetadata) -> bool:
     """False for host code and for the emulation, which is host code."""
     return kernel.source_format.startswith(("mtgpu", "amdgpu", "ptxas"))
+
+
+def _no_occupancy(kernel: KernelMetadata) -> str:
+    if kernel.source_format == "listing" and not kernel.target.startswith(("x86", "i386")):
+        return "a disassembly tells no registers and no shared memory"
+    return "code for a host CPU has no occupancy"
 
 
 def block_size_of(kernel: KernelMetadata, options: Options) -> tuple[int | None, str]:

@@ -141,6 +141,12 @@ def test_host_code_has_no_occupancy() -> None:
     assert entry.reason == "code for a host CPU has no occupancy"
 
 
+@pytest.mark.parametrize(("target", "said"), [("mtgpu", "a disassembly"), ("", "a disassembly"), ("x86-64", "host")])
+def test_a_listing_is_no_host_code_for_that(target: str, said: str) -> None:
+    (entry,) = of(kernel("listing", target)).occupancy
+    assert said in entry.reason
+
+
 # --- frames -----------------------------------------------------------------------------------------
 
 
