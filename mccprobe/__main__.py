@@ -12,8 +12,11 @@ def entry() -> None:
         Console().result(f"mccprobe {__version__}")
         return
     from mccprobe.cli import main
+    from mccprobe.process import end_of_interrupts
 
-    sys.exit(main())
+    code = main()
+    end_of_interrupts()
+    sys.exit(code)
 
 
 if __name__ == "__main__":

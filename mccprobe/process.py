@@ -245,22 +245,46 @@ def allow_starts() -> None:
 
 
 class _MainThread:
-    """Whether the main thread has a child in its care, and whether an interrupt waits for that to end."""
+    """Whether the main thread has a child in its care, and whether an interrupt waits for that to end.
+
+    told: KeyboardInterrupt was raised. Another one would cut short what is done about the first.
+    """
 
     def __init__(self) -> None:
         self.depth = 0
+        self.interrupted = self.told = False
+
+    def interrupt(self) -> None:
         self.interrupted = False
+        if not self.told:
+            self.told = True
+            raise KeyboardInterrupt
 
 
 _main = _MainThread()
 
 
 def on_interrupt(number: int, frame: FrameType | None) -> None:
-    """Signal handler: KeyboardInterrupt, at once or as soon as the main thread's child is ended."""
+    """Signal handler: KeyboardInterrupt, at once or as soon as the main thread's child is ended; once."""
+    if _main.told:
+        return
     if _main.depth:
         _main.interrupted = True
-        return
-    raise KeyboardInterrupt
+    else:
+        _main.interrupt()
+
+
+def await_interrupt() -> None:
+    """The next signal is the first one again (a later command in the same interpreter)."""
+    _main.interrupted = _main.told = False
+
+
+def end_of_interrupts() -> None:
+    """What is left of the interpreter's life must not be ended by a signal: its handlers go first.
+
+    Blocked, not ignored: for a signal that is on its way Python would print that nobody handles it.
+    """
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM, signal.SIGHUP})
 
 
 @contextlib.contextmanager
@@ -274,8 +298,7 @@ def _in_care() -> Iterator[None]:
     finally:
         _main.depth -= 1
         if not _main.depth and _main.interrupted:
-            _main.interrupted = False
-            raise KeyboardInterrupt
+            _main.interrupt()
 
 
 def _must_stop() -> bool:

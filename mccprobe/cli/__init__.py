@@ -108,6 +108,7 @@ def _own_arguments(argv: Sequence[str]) -> Sequence[str]:
 
 def _set_up() -> None:
     """Signals and streams as the commands rely on them, whatever the caller left us with."""
+    process.await_interrupt()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) is not signal.SIG_IGN:  # nohup stays nohup
             signal.signal(number, process.on_interrupt)

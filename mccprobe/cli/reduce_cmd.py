@@ -6,7 +6,6 @@ import contextlib
 import math
 import os
 import shlex
-import signal
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -87,8 +86,6 @@ def _reduce(
             tell=tell, deadline=deadline,
         )  # fmt: skip
     except (KeyboardInterrupt, Interrupted) as error:
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            signal.signal(number, signal.SIG_IGN)
         command = f"mccprobe reduce {shlex.quote(str(again))}"
         raise Interrupted("interrupted; the best so far is kept", hint=f"go on with: {command}") from error
     finally:

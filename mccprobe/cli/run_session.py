@@ -7,7 +7,6 @@ import fcntl
 import json
 import os
 import shlex
-import signal
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -46,8 +45,6 @@ def run_session(
         try:
             yield session
         except (KeyboardInterrupt, Interrupted) as error:
-            for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-                signal.signal(number, signal.SIG_IGN)  # a second one must not cut the clean-up short
             begun = (root / "run.json").is_file()
             hint = f"go on with: {again}" if begun else "nothing was begun yet: start it again"
             raise Interrupted("interrupted", hint=hint) from error

@@ -185,7 +185,7 @@ def test_what_is_compared_is_measured_on_one_worker(
     for name in ("first", "second", "third"):
         cluster.add(name, "--resources", "DEVICE=1")
     cluster.ready()
-    parent = script(tmp_path / "parent", "echo $PPID")
+    parent = script(tmp_path / "parent", "sleep 0.3; echo $PPID")  # the next one goes to another worker
     asked = [executor.submit(worker_of, executor, parent) for _ in range(9)]
     assert len({one.result() for one in asked}) > 1, "only one worker was ever asked"
     asked = [executor.submit(partial(worker_of, one_place=True), executor, parent) for _ in range(9)]
@@ -221,7 +221,7 @@ def test_a_device_that_is_gone_is_not_replaced_by_this_machine(
     """Here may be none, and then nothing could be told of any program."""
     monkeypatch.setattr("mccprobe.compilation.dask_executor.GPU", "RARE")
     monkeypatch.setattr("mccprobe.compilation.dask_executor.GRACE_S", 1.0)
-    parent = script(tmp_path / "parent", "echo $PPID")
+    parent = script(tmp_path / "parent", "sleep 0.3; echo $PPID")  # the next one goes to another worker
     assert worker_of(executor, parent) == os.getpid()  # nobody has one
     cluster.add("rare", "--resources", "RARE=1")
     cluster.ready()
