@@ -382,6 +382,7 @@ def test_interrupts_at_any_moment_leave_no_child(tmp_path: Path) -> None:
         global armed
         if armed:
             armed = False
+            process.await_interrupt()  # each is the first one here
             process.on_interrupt(number, frame)
 
     signal.signal(signal.SIGINT, interrupt)
