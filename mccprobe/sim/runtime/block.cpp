@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "lab.h"
+#include "sweep.h"
 #include "trap.h"
 
 // The built-in variables of device code. threadIdx and __mccsim_lane_rank are the two parts of
@@ -12,6 +13,7 @@ mccsim::ThreadView __mccsim_thread;
 uint3 blockIdx;
 dim3 blockDim, gridDim;
 int __mccsim_active_lanes;
+const void *__mccsim_wmma_result;
 }
 asm(R"(
 .globl threadIdx
@@ -22,6 +24,9 @@ asm(R"(
 .type __mccsim_lane_rank,@object
 .set __mccsim_lane_rank, __mccsim_thread + 12
 .size __mccsim_lane_rank, 4
+.globl __mccsim_own_thread
+.hidden __mccsim_own_thread
+.set __mccsim_own_thread, __mccsim_thread
 )");
 
 namespace mccsim {
@@ -130,6 +135,7 @@ void release_block_barrier(bool by_arrival) {
 
 // A thread that has ended no longer counts, so its end can complete a barrier.
 void finish_thread() {
+  end_sweep();
   if (lab::on)
     lab::thread_ends();
   Warp &warp = current_warp();
@@ -201,12 +207,14 @@ void run_block(void *function, const Arguments &arguments) {
 
 }  // namespace mccsim
 
-extern "C" void __mccsim_syncthreads() {
+extern "C" void __mccsim_syncthreads_slowly() {
   using namespace mccsim;
+  end_sweep();
   block.at_barrier++;
   if (lab::on)
     lab::arrives_at_barrier();
   if (block.at_barrier < block.alive) {
+    begin_sweep(Wait::block_barrier);
     wait_for(Wait::block_barrier);
     return;
   }

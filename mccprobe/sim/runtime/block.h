@@ -70,19 +70,21 @@ struct Warp {
 };
 
 struct Block {
-  Lane lane[kMaxBlockThreads];
-  Warp warp[kMaxWarps];
+  int current;       // running lane; first and in front of the lanes, as sweep.cpp expects it
+  int current_warp;
   int threads, warps, warp_lanes;
   int alive, at_barrier;
-  int current;       // running lane
-  int current_warp;
   uint64_t switches;
+  Lane lane[kMaxBlockThreads];
+  Warp warp[kMaxWarps];
   std::string kernel;  // for messages
 };
 
-extern Block block;
+extern Block block asm("__mccsim_block") __attribute__((visibility("hidden")));
 extern "C" ThreadView __mccsim_thread;
 extern "C" int __mccsim_active_lanes;
+// What the running warp's last WMMA load made: a resumed lane's call gives it, whichever way the lane gave way.
+extern "C" const void *__mccsim_wmma_result __attribute__((visibility("hidden")));
 
 inline Lane &current_lane() { return block.lane[block.current]; }
 inline Warp &current_warp() { return block.warp[block.current_warp]; }
@@ -100,6 +102,7 @@ inline Lane &enter(int warp_index, int lane_in_warp) {
   lane.wait = Wait::none;
   __mccsim_thread = lane.view;
   __mccsim_active_lanes = warp.active;
+  __mccsim_wmma_result = warp.result;
   return lane;
 }
 

@@ -7,7 +7,8 @@
 #include "trap.h"
 
 // __mccsim_switch(save_to, resume): only the System V callee-saved integer registers change hands.
-// Vector registers need no saving: the caller has spilled what it needs, as before any call.
+// Vector registers need no saving: the caller has spilled what it needs, as before any call. A lane that gave way in
+// the quick way of sweep.cpp goes on behind its call of a WMMA load, which has a result.
 //
 // __mccsim_call_ms(function, slots, count): calls by the Microsoft convention. Every slot goes to the
 // stack; the first four also go to the integer and the vector register of their position, so the
@@ -32,6 +33,7 @@ __mccsim_switch:
   popq %r12
   popq %rbx
   popq %rbp
+  movq __mccsim_wmma_result(%rip), %rax
   ret
 .size __mccsim_switch, .-__mccsim_switch
 

@@ -18,6 +18,11 @@ mccsim::lab::Site *__mccsim_lab_site;  // where the running thread's next barrie
 extern uint3 blockIdx;
 extern dim3 blockDim, gridDim;
 }
+asm(R"(
+.globl __mccsim_own_site
+.hidden __mccsim_own_site
+.set __mccsim_own_site, __mccsim_lab_site
+)");
 
 namespace mccsim::lab {
 
@@ -347,10 +352,41 @@ void crashed(const void *address) {
 
 // ---- called by device code ----------------------------------------------------------------------
 
-extern "C" char *__mccsim_lab_access(char *address, mccsim::lab::Site *site) {
+// Both go to one stack of their own: on the lanes' stacks their frames would be as many more lines that compete for
+// the cache. They do not nest.
+namespace mccsim::lab {
+alignas(64) char stack[256 << 10] asm("__mccsim_lab_stack") __attribute__((visibility("hidden"), used));
+static_assert(sizeof stack == 262144);
+}  // namespace mccsim::lab
+asm(R"(
+.text
+.globl __mccsim_lab_access
+.type __mccsim_lab_access,@function
+__mccsim_lab_access:
+  leaq __mccsim_lab_access_there(%rip), %rax
+  jmp 4f
+.size __mccsim_lab_access, .-__mccsim_lab_access
+.globl __mccsim_lab_range
+.type __mccsim_lab_range,@function
+__mccsim_lab_range:
+  leaq __mccsim_lab_range_there(%rip), %rax
+4:
+  movq %rsp, %rcx
+  leaq __mccsim_lab_stack+262144(%rip), %rsp
+  pushq %rcx
+  subq $8, %rsp
+  call *%rax
+  movq 8(%rsp), %rsp
+  ret
+.size __mccsim_lab_range, .-__mccsim_lab_range
+)");
+
+extern "C" __attribute__((visibility("hidden"), used)) char *__mccsim_lab_access_there(char *address,
+                                                                                       mccsim::lab::Site *site) {
   return mccsim::lab::on ? mccsim::lab::access(address, site, site->bytes) : address;
 }
 
-extern "C" char *__mccsim_lab_range(char *address, mccsim::lab::Site *site, uint64_t bytes) {
+extern "C" __attribute__((visibility("hidden"), used)) char *__mccsim_lab_range_there(
+    char *address, mccsim::lab::Site *site, uint64_t bytes) {
   return mccsim::lab::on ? mccsim::lab::access(address, site, bytes) : address;
 }

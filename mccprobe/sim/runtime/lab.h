@@ -44,6 +44,8 @@ struct State {
   Banks banks;
   bool touched = false;
   std::vector<std::vector<uint32_t>> offsets;  // of each thread since the last barrier
+  long before[4] = {};  // the last places in global memory, in turn
+  unsigned turn = 0;
 };
 
 // Who was at a place in memory, and when. Two accesses in one `time` (between two barriers of the block) are

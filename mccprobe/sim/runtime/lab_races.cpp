@@ -3,8 +3,8 @@
 // Shared memory: two threads of the block with no barrier between. Global memory: the same, and two blocks of one
 // launch. Blocks can order themselves by atomic operations (the last of them adds up what all have written), so a
 // block that has done one, or has used global memory as volatile, is not judged from there on.
-#include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include <algorithm>
 #include <map>
@@ -43,13 +43,21 @@ struct Shadow {
     bytes = size;
     if (granules_kept + count() > kMaxGranules)
       return;
-    at = static_cast<Granule *>(calloc(count(), sizeof(Granule)));
-    granules_kept += at ? count() : 0;
+    // Large pages where the system has them: accesses jump, and misses of the TLB were a tenth of the time.
+    void *memory = mmap(nullptr, count() * sizeof(Granule), PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (memory == MAP_FAILED)
+      return;
+    madvise(memory, count() * sizeof(Granule), MADV_HUGEPAGE);
+    at = static_cast<Granule *>(memory);
+    granules_kept += count();
   }
 
   void drop() {
-    granules_kept -= at ? count() : 0;
-    free(at);
+    if (!at)
+      return;
+    granules_kept -= count();
+    munmap(at, count() * sizeof(Granule));
     at = nullptr;
   }
 
@@ -255,8 +263,19 @@ void touch_global(const char *begin, size_t size, const char *address, size_t by
   if (now.flags & (kAtomic | kVolatile))
     orders_itself = true;
   Shadow &shadow = shadow_of(begin, size);
-  if (shadow.at && bytes)
-    touch_in<true>(shadow, address - begin, bytes, now, compare_time, address);
+  if (!shadow.at || !bytes)
+    return;
+  // Lanes come in turn, so the record that a lane after this one will need is as far from this as this from an
+  // earlier one.
+  State &state = *record.states[now.state];
+  const long offset = address - begin, ahead = offset + (offset - state.before[state.turn % std::size(state.before)]);
+  state.before[state.turn++ % std::size(state.before)] = offset;
+  if (ahead >= 0 && ahead < static_cast<long>(size)) {
+    auto *record_ahead = reinterpret_cast<const char *>(&shadow.at[ahead >> shadow.shift]);
+    __builtin_prefetch(record_ahead, 1);
+    __builtin_prefetch(record_ahead + sizeof(Granule) - 1, 1);
+  }
+  touch_in<true>(shadow, offset, bytes, now, compare_time, address);
 }
 
 }  // namespace mccsim::lab

@@ -30,6 +30,7 @@ Settings read() {
   s.divergence = static_cast<Divergence>(choice("MCCSIM_DIVERGE", {"trap", "first", "lane"}));
   s.poison = choice("MCCSIM_POISON", {"1", "0"}) == 0;
   s.verbose = choice("MCCSIM_VERBOSE", {"0", "1"}) == 1;
+  s.sweep = choice("MCCSIM_SWEEP", {"1", "0"}) == 0;
   return s;
 }
 

@@ -10,6 +10,7 @@ struct Settings {
   Divergence divergence = Divergence::trap;  // MCCSIM_DIVERGE=trap|first|lane
   bool poison = true;                       // MCCSIM_POISON=0 turns it off
   bool verbose = false;                     // MCCSIM_VERBOSE=1
+  bool sweep = true;                        // MCCSIM_SWEEP=0: no quick way (sweep.h); for the tests
 };
 
 // A value that is not understood ends the process: a misspelt setting must not pass unseen.

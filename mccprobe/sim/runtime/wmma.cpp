@@ -10,6 +10,7 @@
 #include "block.h"
 #include "lab.h"
 #include "settings.h"
+#include "sweep.h"
 #include "trap.h"
 
 using namespace mccsim;
@@ -189,8 +190,10 @@ void set_active_lanes(Lane *lanes, Warp &warp, int warp_index, const Operation &
 }
 
 // Returns when the operation is done for all lanes of the warp.
+template <bool is_load>
 inline __attribute__((always_inline)) void take_part(Wait reason, const void *base, unsigned ld,
                                                      unsigned descriptor, const float *elements) {
+  end_sweep();
   Lane &lane = current_lane();
   Warp &warp = current_warp();
   lane.base = base;
@@ -212,6 +215,8 @@ inline __attribute__((always_inline)) void take_part(Wait reason, const void *ba
   }
   warp.arrived.add(in_warp);
   if (++warp.arrived_count < warp.alive_count) {
+    if (warp.arrived_count == 1 && is_load)
+      begin_sweep(reason);
     wait_for(reason);
     return;
   }
@@ -268,11 +273,11 @@ void mccsim::complete_collective(int warp_index) {
 // ---- called by device code ----------------------------------------------------------------------
 
 extern "C" void __mccsim_syncwarp() {
-  take_part(Wait::warp_barrier, nullptr, 0, kSyncWarp << 25, nullptr);
+  take_part<false>(Wait::warp_barrier, nullptr, 0, kSyncWarp << 25, nullptr);
 }
 
-extern "C" const __mccsim_tile *__mccsim_wmma_load(const void *base, unsigned ld, unsigned descriptor) {
-  take_part(Wait::wmma, base, ld, descriptor, nullptr);
+extern "C" const __mccsim_tile *__mccsim_wmma_load_slowly(const void *base, unsigned ld, unsigned descriptor) {
+  take_part<true>(Wait::wmma, base, ld, descriptor, nullptr);
   return static_cast<const __mccsim_tile *>(current_warp().result);
 }
 
@@ -288,7 +293,7 @@ extern "C" void __mccsim_wmma_store(void *base, unsigned ld, unsigned descriptor
   Operation op(descriptor);
   if (capacity / 8 * std::max(current_warp().active, 1) < op.m * op.n / 8)
     __mccsim_fragment_too_small(descriptor, capacity);
-  take_part(Wait::wmma, base, ld, descriptor, elements);
+  take_part<false>(Wait::wmma, base, ld, descriptor, elements);
 }
 
 extern "C" void __mccsim_unloaded_fragment(unsigned descriptor) {
