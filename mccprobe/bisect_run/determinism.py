@@ -7,7 +7,7 @@ only moves allocations. Measured on case 14 with clang 14: plain repeats show th
 1,024, 12,000 and 32,768 in 20 to 28 %, each of 40.
 
 The search itself runs with fixed addresses where the machine permits. That makes such a compiler
-repeatable, but it is one fixed draw: it can also hide the fault.
+repeatable, but it is one fixed draw, which can hide the fault: then the other layouts are searched too.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from mccprobe.console import number_of
 
 LAYOUT_VARIABLE = "MALLOC_MMAP_THRESHOLD_"  # glibc: mallopt(3), M_MMAP_THRESHOLD; ignored elsewhere
 LAYOUTS_BYTES = (4096, 12000, None, 1024, 32768)
+OTHER_DRAWS = tuple(("env", f"{LAYOUT_VARIABLE}={layout}") for layout in LAYOUTS_BYTES if layout)
 # A compile with up to so many pass executions (some 0.1 s) is repeated MOST_COMPILES times, a longer one
 # LEAST_COMPILES. By executions and not by seconds, so that a busy machine checks no less.
 CHEAP_EXECUTIONS = 1000

@@ -11,6 +11,8 @@ from pathlib import Path
 
 from mccprobe.bisect_run.confirm import Judgement, identify, invalid_before, judge_edge
 from mccprobe.bisect_run.determinism import (
+    LAYOUT_VARIABLE,
+    OTHER_DRAWS,
     Determinism,
     RepeatedCompiles,
     one_sample,
@@ -64,6 +66,8 @@ class _State:
     notes: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     phases: dict[str, float] = field(default_factory=dict)
+    draw: tuple[str, ...] = ()  # a command in front of the compiles that gives them another memory layout
+    hidden: bool = False  # the compiler is a lottery, and this draw of it showed no wrong object
 
     @contextlib.contextmanager
     def phase(self, name: str) -> Iterator[None]:
@@ -76,18 +80,38 @@ class _State:
 
 
 def run_bisection(
-    request: BisectRequest, run: RunDirectory, journal: Journal, executor: Executor, progress: Progress
-) -> BisectReport:
-    """Do the whole bisection. Raises MccprobeError for what the user must mend."""
-    ledger = Ledger(run, journal, executor)
-    started = time.monotonic()
-    try:
-        report = _bisect(_State(request, run, journal, ledger, started, load_pass_table()), progress, prove_later=True)
-    except _BitcodeDiffers:
-        # the ledger and the journal keep what still holds; only the compiles are made from the source now
-        report = _bisect(_State(request, run, journal, ledger, started, load_pass_table()), progress, prove_later=False)
+    request: BisectRequest, run: RunDirectory, journal: Journal, executor: Executor, progress: Progress,
+    *, other_draws: bool = False,
+) -> BisectReport:  # fmt: skip
+    """Do the whole bisection. Raises MccprobeError for what the user must mend.
+
+    other_draws: where the compiler is non-deterministic and fixed addresses happen to hide the fault, search with
+    other memory layouts too, until one shows it.
+    """
+    first = _State(request, run, journal, Ledger(run, journal, executor), time.monotonic(), load_pass_table())
+    report = _bisected(first, progress)
+    if first.hidden and other_draws:
+        for draw in OTHER_DRAWS:
+            state = replace(first, notes=[], warnings=[], draw=draw, hidden=False)
+            shown = _bisected(state, progress)
+            if shown.culprit is not None:
+                report = shown
+                break
+        else:
+            told = f"{len(OTHER_DRAWS)} other memory layouts ({LAYOUT_VARIABLE}) show no edge either"
+            report = replace(report, warnings=(*report.warnings, told))
     require_unchanged(request.toolchain)
     return report
+
+
+def _bisected(state: _State, progress: Progress) -> BisectReport:
+    try:
+        return _bisect(state, progress, prove_later=True)
+    except _BitcodeDiffers:
+        # the ledger and the journal keep what still holds; only the compiles are made from the source now
+        state.notes.clear()
+        state.warnings.clear()
+        return _bisect(state, progress, prove_later=False)
 
 
 class _BitcodeDiffers(Exception):
@@ -98,7 +122,7 @@ def _bisect(state: _State, progress: Progress, *, prove_later: bool) -> BisectRe
     request, journal = state.request, state.journal
     progress.stage("compiling the bad build and the reference")
     with state.phase("prepare"):
-        workspace = open_workspace(request, state.ledger, journal, prove_later=prove_later)
+        workspace = open_workspace(request, state.ledger, journal, prove_later=prove_later, draw=state.draw)
     if not workspace.prefix:
         state.warnings.append(
             "address-space randomisation is not fixed here (setarch -R does not work or was switched off): a compiler "
@@ -184,7 +208,13 @@ def _report(
         fixed = bool(unit.recorded.prefix)
         limits = [limit for limit in (result.good, result.bad) if limit is not None]
         keep = keep and fixed and repeatable_with_fixed_addresses(unit, limits)
-        if keep:
+        state.hidden = fixed and result.status is SearchStatus.NO_DIFFERENCE
+        if keep and state.draw:
+            told = (
+                f"with fixed addresses alone every object is right; the search ran with {state.draw[-1]} as well, "
+                "another fixed draw of the compiler's choices"
+            )
+        elif keep:
             told = "the search ran with fixed addresses, which is one fixed draw of the compiler's choices"
         elif fixed:
             told = "fixed addresses do not make it repeatable or give no edge, so no pass is named"

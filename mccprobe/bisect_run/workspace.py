@@ -76,12 +76,15 @@ class Workspace:
         return Judge(Program(unit, linker), self.oracle, self.journal)
 
 
-def open_workspace(request: BisectRequest, ledger: Ledger, journal: Journal, *, prove_later: bool = False) -> Workspace:
+def open_workspace(
+    request: BisectRequest, ledger: Ledger, journal: Journal, *, prove_later: bool = False, draw: Sequence[str] = ()
+) -> Workspace:
     """Compile the bad build and the reference, and prove that the reference passes the check.
 
+    draw: a command that runs the compiles with another memory layout (determinism.OTHER_DRAWS).
     Raises SourceDoesNotCompile, UnknownFlag, OracleUnusable, ToolchainError.
     """
-    prefix = fixed_addresses_prefix() if request.fixed_addresses else ()
+    prefix = (*draw, *fixed_addresses_prefix()) if request.fixed_addresses else ()
     rest_args = request.reference_args if request.reference_args is not None else request.bad_args
     # first, for it takes longest: front end and code generator of the other sources in one, and nothing runs before it
     rest = Rest(request.toolchain, ledger, request.inputs, rest_args, timeout_s=request.compile_timeout_s)

@@ -111,7 +111,8 @@ def _run(
             run.write_text("run.json", json_text(asked))
         console.message(one_line(f"run directory: {root}"))
         with disk_errors(root, only_full=True):
-            report = run_bisection(request, run, journal, session.executor, Progress(lines.stage, lines.trial))
+            progress = Progress(lines.stage, lines.trial)
+            report = run_bisection(request, run, journal, session.executor, progress, other_draws=True)
         document = report.to_dict(__version__)
         run.write_text("result.json", json_text(document))
         text = render_text(report)

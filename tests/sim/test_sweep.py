@@ -1,5 +1,5 @@
-"""The quick way of the emulator (runtime/sweep.h) changes nothing but the time: threads that do what a random table says
-give the same numbers, traps, findings and number of switches without it."""
+"""The quick way of the emulator (runtime/sweep.h) changes nothing but the time: threads that do what a random table
+says give the same numbers, traps, findings and number of switches without it."""
 
 from __future__ import annotations
 
@@ -55,7 +55,9 @@ def script(chance: random.Random) -> tuple[int, int, str]:
     return threads, steps, "\n".join("".join(f"{one:x}" for one in line) for line in lines) + "\n"
 
 
-def ran(program: Path, drawn: tuple[int, int, str], sweep: str, divergence: str, report: Path | None) -> tuple[Any, ...]:
+def ran(
+    program: Path, drawn: tuple[int, int, str], sweep: str, divergence: str, report: Path | None
+) -> tuple[Any, ...]:
     """Exit code, numbers, messages without times, and what the laboratory found."""
     env = {**os.environ, "MCCSIM_SWEEP": sweep, "MCCSIM_DIVERGE": divergence, "MCCSIM_VERBOSE": "1"}
     if report:

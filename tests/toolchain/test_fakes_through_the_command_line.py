@@ -84,6 +84,19 @@ def test_a_compiler_that_gives_other_objects_is_called_so(run_cli: RunCli, fake:
     assert json.loads(run.stdout)["status"] == "non-deterministic", run
 
 
+def test_a_fault_that_fixed_addresses_hide_is_looked_for_with_other_layouts(
+    run_cli: RunCli, fake: Fake, program: Path, tmp_path: Path
+) -> None:
+    run_directory = tmp_path / "run"
+    document = bisected(run_cli, fake("mcc_hides_its_fault"), program, "-o", str(run_directory))
+    assert document["status"] == "non-deterministic"
+    assert document["culprit"]["execution"] == FAULT_AT
+    assert any("MALLOC_MMAP_THRESHOLD_=12000" in text for text in document["warnings"])
+    assert '"env", "MALLOC_MMAP_THRESHOLD_=12000", "setarch", "-R"' in json.dumps(document["reproduce"]["bad"])
+    resumed = json.loads(run_cli("bisect", "--resume", run_directory, "--json", env={"FAKE_SDK": None}).stdout)
+    assert resumed["culprit"] == document["culprit"]
+
+
 @pytest.mark.parametrize(
     ("name", "message"),
     [
