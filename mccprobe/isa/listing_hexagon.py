@@ -20,19 +20,23 @@ _BLANK = re.compile(
     r"(?P<place>\b0x[0-9a-f]+)|(?P<number>##?[-+]?(?:0x[0-9a-f]+|\d+))"
     r"|\b(?P<bank>r|p|c|g|s|m|v|w|q|sa|lc|cs)(?P<first>\d+)(?::\d+)?(?!\w)"
 )
-_STATEMENT = re.compile(
-    r"^[0-9a-f]{8}\s*(?P<open>\{?)\s*(?P<text>.*?)\s*(?P<close>\})?(?P<ends>(?:\s*:endloop\d)*)\s*$"
-)
+_HEAD = re.compile(r"[0-9a-f]{8} ?(?P<open>\{?) ?")
+_TAIL = re.compile(r" ?(?P<close>\})?(?P<ends>(?: ?:endloop\d{1,2}){0,2})$")  # there are two hardware loops
+_TAIL_CHARS = 32  # the longest tail is shorter
 _FLOW = re.compile(r"\b(?:jump|call|loop\d|sp\dloop\d|jumpr|callr)\b")
 
 
 def hexagon_instruction(address: int, data: bytes, fields: list[str], number: int) -> Instruction | None:
     """The instruction of a line whose fields stand behind its bytes; None for another shape."""
-    found = _STATEMENT.match(" ".join(fields))
-    if found is None:
+    line = " ".join(" ".join(fields).split())
+    head = _HEAD.match(line)
+    if head is None:
         return None
-    control = f"{found['open']}{found['close'] or ''}{found['ends'].replace(' ', '')}"
-    text = " ".join(found["text"].split())
+    statement = line[head.end() :]
+    tail = _TAIL.search(statement, max(0, len(statement) - _TAIL_CHARS))
+    assert tail is not None  # it matches nothing at the end
+    control = f"{head['open']}{tail['close'] or ''}{tail['ends'].replace(' ', '')}"
+    text = statement[: tail.start()]
     if text == "<unknown>":
         return Instruction(address, data, text, "", text, UNKNOWN, control=control, line=number)
     operands: list[str] = []
