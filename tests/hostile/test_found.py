@@ -68,8 +68,8 @@ def test_blanks_in_a_listing_cost_what_they_are_long() -> None:
 
 
 @pytest.mark.parametrize(("text", "shown"), [
-    ("{ " + " " * 50_000 + "nop }", "nop"), ("{ " + "\0 " * 50_000 + "x", None), ("nop" + ":endloop0" * 20_000 + "x", None),
-    ("{ nop" + " }" * 50_000, None), ("nop } :endloop0 :endloop1", "nop"),
+    ("{ " + " " * 50_000 + "nop }", "nop"), ("{ " + "\0 " * 50_000 + "x", None),
+    ("nop" + ":endloop0" * 20_000 + "x", None), ("{ nop" + " }" * 50_000, None), ("nop } :endloop0 :endloop1", "nop"),
 ])  # fmt: skip
 def test_a_hexagon_packet_costs_what_it_is_long(text: str, shown: str | None) -> None:
     listing = parse_listing(f"a.o:\tfile format elf32-hexagon\n\n00000000 <k>:\n  0:\t00 c0 00 7f\t7f00c000 {text}\n")
