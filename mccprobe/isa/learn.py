@@ -74,6 +74,11 @@ class _Space:
 _TO_DIGITS = bytes([48, 49, *range(2, 256)])
 
 
+def _numbers(sample: Sample) -> list[int]:
+    """How many numbers each operand has."""
+    return [len(numbers) for numbers in sample.values]
+
+
 class Learner:
     """Samples in, rows out. One use."""
 
@@ -86,9 +91,12 @@ class Learner:
         for sample in samples:
             if sample.pipe == UNKNOWN:  # the disassembler did not know it either
                 continue
+            known = self._keys[sample.mnemonic, sample.size, sample.slot, sample.form]
+            if known and _numbers(sample) != _numbers(next(iter(known.values()))):
+                continue  # `R1` and a literal `R` are of one kind: the first that came is believed
             self.samples += 1
             self.pipes[sample.mnemonic] = sample.pipe
-            self._keys[sample.mnemonic, sample.size, sample.slot, sample.form].setdefault(sample.word, sample)
+            known.setdefault(sample.word, sample)
             self._names[sample.size, sample.slot, sample.word].add(sample.mnemonic)
             if sample.whole and not sample.probe:
                 self._texts[sample.text, sample.size, sample.slot].add(sample.word)

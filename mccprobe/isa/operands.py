@@ -27,6 +27,7 @@ _TOKEN = re.compile(
 _LABEL = re.compile(r"`?\(?\.L|BB\d+_\d+")
 FLAGS = ("negative", "absolute", "inverted", "reuse")  # end the numbers of a register, after number and span
 _CACHE_LIMIT = 1 << 16
+_CACHED_CHARS = 64  # longer ones do not come again
 
 Operand = tuple[str, tuple[int, ...]]
 _cache: dict[str, Operand] = {}
@@ -52,7 +53,7 @@ def parse_operand(text: str) -> Operand:
     known = _cache.get(text)
     if known is None:
         known = _parse(text)
-        if len(_cache) < _CACHE_LIMIT:
+        if len(text) <= _CACHED_CHARS and len(_cache) < _CACHE_LIMIT:
             _cache[text] = known
     return known
 

@@ -7,13 +7,13 @@ equivalent to t. Format: reports/isa-table.schema.json.
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any, NoReturn
 
 from mccprobe.errors import BadDataFile, InputError
+from mccprobe.files import replace_file
 from mccprobe.isa.encoding import FORMAT, FORMAT_VERSION, EncodingTable, Field, Guard, HeldOut, Row, Source
 
 MAX_FILE_BYTES = 64 << 20  # a table after two probing rounds has 2 MB
@@ -74,11 +74,11 @@ def write_table(path: Path, table: EncodingTable, tool_version: str) -> None:
     try:
         if path.exists() and path.stat().st_size and f'"{FORMAT}"'.encode() not in path.read_bytes()[:200]:
             raise InputError(f"{path}: exists and is no encoding table", hint="give another -o")
-        draft = path.with_name(f".{path.name}.{os.getpid()}")
-        draft.write_text(f'{text[:-1]},"rows":[\n{body}\n]}}\n', encoding="ascii")
-        draft.replace(path)
+        replace_file(path, f'{text[:-1]},"rows":[\n{body}\n]}}\n'.encode("ascii"))
     except OSError as error:
-        raise InputError(f"{path}: cannot be written: {error.strerror or error}") from error
+        raise InputError(
+            f"{path}: cannot be written: {error.strerror or error}", hint="free space or name another file"
+        ) from error
 
 
 def read_table(path: Path) -> EncodingTable:

@@ -112,6 +112,16 @@ def test_a_word_with_two_names_is_ambiguous_and_reported() -> None:
     assert answer.mnemonic == "" or answer.confidence is not Confidence.CERTAIN
 
 
+def test_an_operand_without_its_number_is_passed_over() -> None:
+    """`r` by itself is of the kind that `r1` is of."""
+    toy = Toy(4, 8, ((8, 6),), (1, 2))
+    samples = toy.samples(random.Random(1), 10)
+    kind, numbers = parse_operand("r")
+    odd = samples[3]._replace(word=samples[3].word ^ 1 << 9, form=(kind,), values=(numbers,))
+    assert odd.form == samples[3].form and odd.values != samples[3].values
+    assert learn([*samples, odd], target="t", unit=4, word=4) == learn(samples, target="t", unit=4, word=4)
+
+
 def test_slots_are_told_apart_by_address() -> None:
     toy = Toy(4, 8, ((8, 6),), (1, 2, 3))
     rng = random.Random(3)
