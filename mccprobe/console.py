@@ -117,6 +117,10 @@ class Console:
             return False
         return stream.isatty()
 
+    def draws_tables(self) -> bool:
+        """Whether standard output gets drawn tables: a terminal, coloured or not, or where colour is forced."""
+        return sys.stdout is not None and (sys.stdout.isatty() or self.colored(sys.stdout))
+
     def result(self, text: str) -> None:
         """The answer, to standard output."""
         self._end_live()

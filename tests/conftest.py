@@ -237,8 +237,11 @@ class ToolchainGate:
         if TOOL not in report.keywords:
             return
         if report.skipped and not hasattr(report, "wasxfail"):
-            named = {str(value) for key, value in report.user_properties if key == TOOL}
             reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
+            if told := re.match(r"(?:Skipped: )?([a-z][a-z+-]*-\d+) ", reason):  # the one that is missing, of several
+                named = {told[1]}
+            else:
+                named = {str(value) for key, value in report.user_properties if key == TOOL}
             named |= {f"clang-{number}" for number in re.findall(r"clang(?:\+\+)?-(\d+)", reason)}
             self.skipped.append((report.nodeid, frozenset(named)))
         elif report.when == "call":

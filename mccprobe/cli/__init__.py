@@ -15,6 +15,7 @@ import signal
 import sys
 import traceback
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import click
@@ -40,7 +41,7 @@ COMMANDS = {
     ),
     "edit": ("mccprobe.cli.edit_cmd", "edit", "try an edit of a kernel; keep it only if it passes the gate"),
     "flags": ("mccprobe.cli.flags_cmd", "flags", "what is known of compiler flags; what a compiler takes"),
-    "help": ("mccprobe.cli.help_cmd", "help_topic", "explain exit codes, environment, words, toolchains"),
+    "help": ("mccprobe.cli.help_cmd", "help_topic", "explain exit codes, environment, words, toolchains, facts"),
     "isa": ("mccprobe.cli.isa_cmd", "isa", "learn instruction encodings from a disassembler, decode without it"),
     "journal": ("mccprobe.cli.journal_cmd", "journal", "the record of every trial, bench and search across runs"),
     "lint": ("mccprobe.cli.lint_cmd", "lint", "suspicious things in an instruction stream and its metadata"),
@@ -147,11 +148,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except (KeyboardInterrupt, click.Abort):
         return _show(Interrupted("interrupted"), arguments)
     except OSError as error:
-        if error.errno not in (errno.ENAMETOOLONG, errno.ELOOP):
-            return _show(_bug(error, debug), arguments)
-        from mccprobe.errors import InputError
-
-        return _show(InputError(f"{error.filename}: {error.strerror}"), arguments)
+        return _show(_of_the_file_system(error) or _bug(error, debug), arguments)
     except Exception as error:
         return _show(_bug(error, debug), arguments)
 
@@ -166,6 +163,23 @@ def _where_to_look(error: click.ClickException) -> str:
     if isinstance(error, click.NoSuchOption) and takes_compiler_arguments:
         return f"{hint}; arguments of the compiler stand behind --"
     return hint
+
+
+def _of_the_file_system(error: OSError) -> MccprobeError | None:
+    """A name or a disk that is not as it should be, wherever it was noticed; None for what is no fault of those."""
+    from mccprobe.compilation.store import disk_errors
+    from mccprobe.errors import InputError
+
+    if error.errno in (errno.ENAMETOOLONG, errno.ELOOP):
+        return InputError(f"{error.filename}: {error.strerror}")
+    what = Path(os.fsdecode(error.filename2 or error.filename or "a file"))
+    try:
+        with disk_errors(what, only_full=True, hint="free space, or take another place, and give the command again"):
+            raise error
+    except MccprobeError as told:
+        return told
+    except OSError:
+        return None
 
 
 def _bug(error: Exception, debug: bool) -> MccprobeError:

@@ -10,11 +10,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mccprobe import __version__
+from mccprobe.cli.common import FiniteRange
 from mccprobe.cli.html_option import deliver, html_options, page_places
 from mccprobe.cli.kernel_options import (
     CONTEXT,
     DEFAULT_KERNEL,
     KernelChoice,
+    answered,
     build_folder,
     case_teller,
     choose_kernel,
@@ -61,9 +63,9 @@ Examples:
     "--warmups", type=click.IntRange(0, 1000), default=3, show_default=True, help="dropped, before each round"
 )
 @click.option("--input", "data", type=click.Choice(["random", "zero"]), default="random", help="zero is refused")
-@click.option("--confidence", type=click.FloatRange(0.5, 0.9999), default=0.95, show_default=True)
+@click.option("--confidence", type=FiniteRange(0.5, 0.9999), default=0.95, show_default=True)
 @click.option(
-    "--min-health", type=click.FloatRange(0), metavar="TFLOPS", help="least of the shipped GEMM on the device"
+    "--min-health", type=FiniteRange(0), metavar="TFLOPS", help="least of the shipped GEMM on the device"
 )
 @click.option("--json", "as_json", is_flag=True, help="one JSON document (reports/bench.schema.json)")
 @html_options
@@ -85,13 +87,17 @@ def bench(
         report = bench_kernels(contenders, choice.toolchain, settings_of(values), folder, hooks)
     for gate in report.gates:
         require_built(gate)
-    record(
-        values, "bench", choice, text=f"bench of {' against '.join(one.name for one in contenders)}",
-        verdict=report.gates[0].verdict if report.gates else None, figures=figures_of(report),
-        health=health_entry(report), run_directory=out,
-    )  # fmt: skip
     document = _document("kernel", report.refused, report.to_dict())
-    _deliver(console, places, document, lambda: render_bench(report), as_json=as_json)
+
+    def show() -> None:
+        _deliver(console, places, document, lambda: render_bench(report), as_json=as_json)
+
+    with answered(show, as_json=as_json):
+        record(
+            values, "bench", choice, text=f"bench of {' against '.join(one.name for one in contenders)}",
+            verdict=report.gates[0].verdict if report.gates else None, figures=figures_of(report),
+            health=health_entry(report), run_directory=out,
+        )  # fmt: skip
     return 1 if report.refused else 0
 
 

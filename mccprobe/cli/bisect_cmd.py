@@ -14,8 +14,15 @@ from mccprobe import __version__
 from mccprobe.bisect_run.options import BisectOptions, read_recipe, read_run_options
 from mccprobe.cli.bisect_options import bisect_options, given_options
 from mccprobe.cli.common import cache_directory
-from mccprobe.cli.html_option import deliver, finished_run, html_options, page_places
-from mccprobe.cli.run_session import check_unchanged, choose_root, run_document, run_session, tell_plan
+from mccprobe.cli.html_option import deliver_result, finished_run, html_options, page_places
+from mccprobe.cli.run_session import (
+    check_unchanged,
+    choose_root,
+    refuse_changes,
+    run_document,
+    run_session,
+    tell_plan,
+)
 from mccprobe.console import Console, json_text
 from mccprobe.errors import UsageError
 from mccprobe.report.lines import one_line
@@ -72,11 +79,7 @@ def _options(
     if recipe is not None and resume is not None:
         raise UsageError("--recipe and --resume do not go together")
     if resume is not None:
-        if given:
-            raise UsageError(
-                "--resume takes every option from the run: " + ", ".join(sorted(given)) + " cannot be changed",
-                hint="--jobs, --json and the like may be given",
-            )
+        refuse_changes(given, "--jobs, --json and the like may be given")
         return read_run_options(run_document(resume), resume / "run.json")
     base = read_recipe(recipe) if recipe is not None else BisectOptions()
     return dataclasses.replace(base, **given)
@@ -123,13 +126,5 @@ def _run(
 
         return bisect_page(document)
 
-    def show() -> None:
-        if as_json:
-            console.document(document)
-        else:
-            from mccprobe.console import visible
-
-            console.report(visible(text))
-
-    deliver(console, places, page, show, as_json=as_json)
+    deliver_result(console, places, page, document, text, as_json=as_json)
     return int(report.exit_code)

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 import click
 
 from mccprobe.bisect_run.options import BisectOptions
+from mccprobe.cli.common import FiniteRange
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -30,15 +31,15 @@ _OPTIONS = (
     click.option("--arch", default="", metavar="ARCH", help="device architecture to bisect, of several"),
     click.option("--count", type=click.IntRange(2), default=2, show_default=True, help="runs of each end"),
     click.option("--spot-checks", type=click.IntRange(0), default=4, show_default=True, help="extra objects to test"),
-    click.option("--confidence", type=click.FloatRange(0.5, 0.999999), default=0.99, show_default=True),
+    click.option("--confidence", type=FiniteRange(0.5, 0.999999), default=0.99, show_default=True),
     click.option("--max-runs", type=click.IntRange(1), help="budget of oracle runs"),
     click.option("--profile", is_flag=True, help="test every distinct object and list every edge"),
     click.option("--jobs", type=click.IntRange(1), help="compiles at once (default: CPUs)"),
     click.option("--scheduler", default="", metavar="tcp://HOST:PORT", help="compile on this Dask cluster"),
     click.option(
-        "--timeout", type=click.FloatRange(0.1), default=60.0, show_default=True, metavar="S", help="of one run"
+        "--timeout", type=FiniteRange(0.1), default=60.0, show_default=True, metavar="S", help="of one run"
     ),
-    click.option("--compile-timeout", type=click.FloatRange(1), default=300.0, show_default=True, metavar="S"),
+    click.option("--compile-timeout", type=FiniteRange(1), default=300.0, show_default=True, metavar="S"),
     click.option("--bad-if", multiple=True, type=click.Choice(["timeout", "crash"]), help="BAD, not UNRESOLVED"),
     click.option("--no-fixed-addresses", is_flag=True, help="leave address randomisation on for compiles"),
 )

@@ -11,6 +11,7 @@ from mccprobe import __version__
 from mccprobe.cli.kernel_options import (
     CONTEXT,
     DEFAULT_KERNEL,
+    answered,
     build_folder,
     case_teller,
     choose_kernel,
@@ -73,17 +74,20 @@ def check(
         )  # fmt: skip
         require_built(report)
     score = grader_score(report)
-    record(
-        values, "check", choice, text=f"check of {choice.kernel.name}, {report.selection} cases",
-        verdict=report.verdict, figures={"max_err": (report.worst_error, "")}, run_directory=out,
-    )  # fmt: skip
-    if as_json:
-        console.document(
-            {"schema_version": 1, "tool_version": __version__, "status": "passed" if report.passed else "not-passed",
-             **report.to_dict(), "score": score.to_dict()}
+
+    def show() -> None:
+        if as_json:
+            status = "passed" if report.passed else "not-passed"
+            found = {**report.to_dict(), "score": score.to_dict()}
+            console.document({"schema_version": 1, "tool_version": __version__, "status": status, **found})
+        else:
+            console.report(visible(render_gate(report, score)))
+
+    with answered(show, as_json=as_json):
+        record(
+            values, "check", choice, text=f"check of {choice.kernel.name}, {report.selection} cases",
+            verdict=report.verdict, figures={"max_err": (report.worst_error, "")}, run_directory=out,
         )  # fmt: skip
-    else:
-        console.report(visible(render_gate(report, score)))
     return 0 if report.passed else 1
 
 
@@ -105,14 +109,18 @@ def _lab(console: Console, kernel: str, values: dict[str, Any], *, warp: int, as
             arch=values["arch"], seed=values["seeds"][0], timeout_s=values["timeout"],
             compile_timeout_s=values["compile_timeout"], tell=tell,
         )  # fmt: skip
-    record(
-        values, "check", choice, text=f"lab of {choice.kernel.name}, warps of {warp}", verdict=report.verdict,
-        run_directory=out,
-    )  # fmt: skip
     good = report.verdict is Verdict.GOOD
-    if as_json:
-        status = "clean" if good else "findings" if report.merged.findings else "numbers"
-        console.document({"schema_version": 1, "tool_version": __version__, "status": status, **report.to_dict()})
-    else:
-        console.result(visible(render_lab(report)))
+
+    def show() -> None:
+        if as_json:
+            status = "clean" if good else "findings" if report.merged.findings else "numbers"
+            console.document({"schema_version": 1, "tool_version": __version__, "status": status, **report.to_dict()})
+        else:
+            console.result(visible(render_lab(report)))
+
+    with answered(show, as_json=as_json):
+        record(
+            values, "check", choice, text=f"lab of {choice.kernel.name}, warps of {warp}", verdict=report.verdict,
+            run_directory=out,
+        )  # fmt: skip
     return 0 if good else 1

@@ -13,12 +13,12 @@ from mccprobe.errors import NoHomeFolder
 
 
 class FiniteRange(click.FloatRange):
-    """FloatRange without `nan`, which no comparison keeps out."""
+    """FloatRange without `nan`, which no comparison keeps out, and `inf`, which JSON does not have."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         number = super().convert(value, param, ctx)
-        if math.isnan(number):
-            self.fail(f"{value} is not a number", param, ctx)
+        if not math.isfinite(number):
+            self.fail(f"{value} is not a finite number", param, ctx)
         return number
 
 

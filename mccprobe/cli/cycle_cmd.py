@@ -10,7 +10,7 @@ import click
 
 from mccprobe import __version__
 from mccprobe.cli.bench_cmd import figures_of, health_entry, hooks_of, render_bench, settings_of
-from mccprobe.cli.common import cache_directory
+from mccprobe.cli.common import FiniteRange, cache_directory
 from mccprobe.cli.kernel_options import (
     CONTEXT,
     DEFAULT_KERNEL,
@@ -43,7 +43,7 @@ DEFAULT_OUT = "mccprobe-out"
     "--warmups", type=click.IntRange(0, 1000), default=3, show_default=True, help="dropped, before each round"
 )
 @click.option(
-    "--min-health", type=click.FloatRange(0), metavar="TFLOPS", help="least of the shipped GEMM on the device"
+    "--min-health", type=FiniteRange(0), metavar="TFLOPS", help="least of the shipped GEMM on the device"
 )
 @click.option("--json", "as_json", is_flag=True, help="the summary (reports/cycle.schema.json)")
 @click.option("-o", "--out", type=click.Path(path_type=Path), default=DEFAULT_OUT, show_default=True, metavar="DIR",
@@ -51,8 +51,7 @@ DEFAULT_OUT = "mccprobe-out"
 @click.pass_obj
 def cycle(console: Console, /, kernel: str, as_json: bool, out: Path, **values: Any) -> int:
     from mccprobe.bench.session import Contender
-    from mccprobe.compilation.store import new_run_root
-    from mccprobe.cycle.files import write_atomically
+    from mccprobe.compilation.store import new_run_root, write_synced
     from mccprobe.cycle.run import run_cycle, write_summary
     from mccprobe.report.render_resources import render_text
     from mccprobe.toolchain.mcc import MccPaths
@@ -75,7 +74,7 @@ def cycle(console: Console, /, kernel: str, as_json: bool, out: Path, **values: 
     text += "\n" + (render_text(report.resources) if report.resources else f"resources: {report.resources_reason}\n")
     mark = "SIMULATED (sim): " if choice.toolchain.simulated else ""
     text = f"{mark}{choice.kernel.name}: {status} ({report.verdict})\n{text}\nsummary: {path}\n"
-    write_atomically(root / "report.txt", text.encode("utf-8", "surrogateescape"))
+    write_synced(root / "report.txt", text.encode("utf-8", "surrogateescape"))
     record(
         values, "bench", choice, text=f"cycle of {choice.kernel.name}", verdict=report.verdict,
         figures=figures_of(report.bench), health=health_entry(report.bench), run_directory=root,

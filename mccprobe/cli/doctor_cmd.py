@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from mccprobe import __version__
-from mccprobe.cli.common import cache_directory
+from mccprobe.cli.common import FiniteRange, cache_directory
 from mccprobe.cli.pace import Pace
 from mccprobe.console import Console
 from mccprobe.errors import UsageError
@@ -29,7 +29,7 @@ Examples:
               help="the SDK that the self-test asks")  # fmt: skip
 @click.option("--mcc", metavar="PATH", help="the mcc to use")
 @click.option("--musa-path", metavar="DIR", help="the MUSA toolkit to pin")
-@click.option("--timeout", "timeout_s", type=click.FloatRange(min=1), default=300.0, show_default=True,
+@click.option("--timeout", "timeout_s", type=FiniteRange(min=1), default=300.0, show_default=True,
               metavar="SECONDS", help="for the whole self-test; what is not asked by then is not checked")  # fmt: skip
 @click.option("--markdown", is_flag=True, help="a list to paste into an issue, without private names")
 @click.option("--json", "as_json", is_flag=True, help="one JSON document (reports/doctor.schema.json)")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,7 +12,7 @@ import click
 from mccprobe import __version__
 from mccprobe.cli.common import cache_directory
 from mccprobe.cli.lazy import LazyGroup
-from mccprobe.console import Console, number_of, visible
+from mccprobe.console import Console, number_of, visible, width
 
 if TYPE_CHECKING:
     from mccprobe.toolchain.base import Toolchain
@@ -77,7 +78,7 @@ def list_flags(
       mccprobe flags list --risk promise
       mccprobe flags list --pass machine-scheduler
     """
-    from mccprobe.cli.flags_lines import flag_value, list_lines, neutralised_by, set_value
+    from mccprobe.cli.flags_lines import flag_value, list_lines, list_table, neutralised_by, set_value
     from mccprobe.errors import UsageError
     from mccprobe.flags.catalogue import load_catalogue
     from mccprobe.passes.table import load_pass_table
@@ -101,6 +102,8 @@ def list_flags(
         passes = neutralised_by(load_pass_table())
         values = [flag_value(catalogue, flag, passes) for flag in found]
         console.document(_document("list", flags=values, sets=[set_value(catalogue, one) for one in sets]))
+    elif console.draws_tables():
+        console.result("\n".join(list_table(found, sets, width(), color=console.colored(sys.stdout))))
     else:
         console.result(_shown(list_lines(found, sets)))
     return 0 if found else 1
@@ -337,8 +340,11 @@ def _read(name: str) -> str:
 
 def _write(name: str, text: str) -> None:
     from mccprobe.errors import InputError
+    from mccprobe.files import replace_file
 
     try:
-        Path(name).write_text(text, encoding="utf-8")
+        replace_file(Path(name), text.encode())
     except OSError as error:
-        raise InputError(f"{name}: cannot be written: {error.strerror or error}") from error
+        raise InputError(
+            f"{name}: cannot be written: {error.strerror or error}", hint="free space or name another file"
+        ) from error

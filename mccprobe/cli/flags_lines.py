@@ -12,6 +12,7 @@ from mccprobe.flags.catalogue import Catalogue, Flag, normalise_option
 from mccprobe.flags.entries import CONFIDENCES, FlagSet
 from mccprobe.flags.harvest import HarvestedOption
 from mccprobe.passes.table import PassInfo, PassTable
+from mccprobe.report.terminal_table import Column, terminal_table
 
 MAX_PURPOSE = 90  # characters of a purpose in the list
 
@@ -121,6 +122,21 @@ def list_lines(flags: Sequence[Flag], sets: Iterable[FlagSet]) -> list[str]:
     return [*lines, f"{number_of(len(flags), 'flag')}, {number_of(len(listed), 'set')}"]
 
 
+def list_table(flags: Sequence[Flag], sets: Sequence[FlagSet], width: int, *, color: bool) -> list[str]:
+    """The same for a terminal: purposes whole, folded in their column."""
+    names = (
+        Column("flag", fold=20), Column("option"), Column("type"), Column("risk", fold=11), Column("purpose", fold=24),
+    )  # fmt: skip
+    risks = [", ".join(dict.fromkeys(risk.kind for risk in flag.risks)) or "-" for flag in flags]
+    rows = [(one.name, one.option, one.type, risk, one.purpose) for one, risk in zip(flags, risks, strict=True)]
+    lines = terminal_table(names, rows, width, color=color) if rows else []
+    if sets:
+        heads = (Column("set", fold=16), Column("flags", right=True), Column("what it is", fold=24))
+        listed = [(one.name, str(len(one.flags)), one.summary) for one in sets]
+        lines += ["", *terminal_table(heads, listed, width, color=color)]
+    return [*lines, "", f"{number_of(len(flags), 'flag')}, {number_of(len(sets), 'set')}"]
+
+
 def flag_lines(value: Mapping[str, Any]) -> list[str]:
     """All of one flag; only what is there."""
     lines = [
@@ -141,7 +157,7 @@ def flag_lines(value: Mapping[str, Any]) -> list[str]:
         lines.append(f"  {one['option']} switches off {part}{one['title']}")
     if value["sets"]:
         lines.append(f"  in sets     {', '.join(value['sets'])}")
-    return lines
+    return [*lines, *_where_facts_are(lines)]
 
 
 def _values(value: Mapping[str, Any]) -> str:
@@ -163,7 +179,12 @@ def set_lines(value: Mapping[str, Any]) -> list[str]:
     for member in value["members"]:
         lines.append(f"  {' '.join(member['argv'])}")
         lines += [f"      {risk['kind']}: {_risk(risk)}" for risk in member["risks"]]
-    return lines
+    return [*lines, *_where_facts_are(lines)]
+
+
+def _where_facts_are(lines: Sequence[str]) -> list[str]:
+    """What to open, where a source is the page of public facts."""
+    return ["  mtgpu.md    is printed by: mccprobe help facts"] if any("mtgpu.md" in line for line in lines) else []
 
 
 def _risk(risk: Mapping[str, Any]) -> str:

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mccprobe import __version__
-from mccprobe.cli.common import cache_directory
+from mccprobe.cli.common import FiniteRange, cache_directory
 from mccprobe.cli.html_option import deliver, finished_run, html_options, page_places
 from mccprobe.cli.pace import Pace
-from mccprobe.cli.run_session import choose_root, run_document, run_session
+from mccprobe.cli.run_session import choose_root, refuse_changes, run_document, run_session
 from mccprobe.console import Console, json_text, visible
 from mccprobe.errors import JournalUnreadable, UsageError
 
@@ -60,8 +60,8 @@ Examples:
 @click.option("--run-args", metavar="ARGS", help="arguments of an ordinary program")
 @click.option("--random-seed", type=click.IntRange(0), default=1, show_default=True, help="of tpe")
 @click.option("--storage", metavar="FILE", help="tpe: a study that several searches share (SQLite)")
-@click.option("--timeout", type=click.FloatRange(0.1), default=300.0, show_default=True, metavar="S", help="of one run")
-@click.option("--compile-timeout", type=click.FloatRange(1), default=300.0, show_default=True, metavar="S")
+@click.option("--timeout", type=FiniteRange(0.1), default=300.0, show_default=True, metavar="S", help="of one run")
+@click.option("--compile-timeout", type=FiniteRange(1), default=300.0, show_default=True, metavar="S")
 @click.option("--jobs", type=click.IntRange(1), help="trials at once (default: CPUs; timed ones always alone)")
 @click.option("--scheduler", default="", metavar="tcp://HOST:PORT", help="compile and judge on this Dask cluster")
 @click.option("--plot", type=click.Path(path_type=Path), metavar="FILE", help="a picture as well (.svg, .png)")
@@ -132,11 +132,7 @@ def _options(ctx: click.Context, values: dict[str, Any], resume: Path | None) ->
     given = {name: values[name] for name in values
              if ctx.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE}  # fmt: skip
     if resume is not None:
-        if given:
-            raise UsageError(
-                "--resume takes every option from the run: " + ", ".join(sorted(given)) + " cannot be changed",
-                hint="--budget, --max-trials, --jobs, --json, --plot and the like may be given",
-            )
+        refuse_changes(given, "--budget, --max-trials, --jobs, --json, --plot and the like may be given")
         return read_options(run_document(resume), resume / "run.json")
     if given.get("run_args") is not None:
         given["run_args"] = tuple(_words("--run-args", given["run_args"]))

@@ -1,8 +1,10 @@
-"""`mccprobe help TOPIC`: what is no option of one command: exit codes, environment, words, toolchains."""
+"""`mccprobe help TOPIC`: what is no option of one command: exit codes, environment, words, toolchains, facts."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
+from pathlib import Path
 
 import click
 
@@ -11,6 +13,7 @@ from mccprobe.console import Console
 from mccprobe.errors import EXIT_CODE_MEANINGS, describe_exit_codes
 
 Rows = dict[str, str]
+FACTS = Path(__file__).resolve().parents[1] / "_facts" / "mtgpu.md"  # docs/reference/mtgpu.md, in the wheel too
 
 # everything that mccprobe, its wrapper or its stand-in reads from the environment, by its own name
 ENVIRONMENT: Rows = {
@@ -68,11 +71,19 @@ def _exit_codes() -> Rows:
     return {str(int(code)): meaning for code, meaning in EXIT_CODE_MEANINGS.items()}
 
 
+def _facts() -> Rows:
+    """Heading -> what stands below it, of the page that sources cite as `mtgpu.md`."""
+    _, *parts = re.split(r"^#+ ", FACTS.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    sections = (part.partition("\n") for part in parts)
+    return {heading: text.strip() for heading, _, text in sections if text.strip()}
+
+
 TOPICS: dict[str, Callable[[], Rows]] = {
     "exit-codes": _exit_codes,
     "environment": lambda: ENVIRONMENT,
     "words": lambda: WORDS,
     "toolchains": lambda: TOOLCHAINS,
+    "facts": _facts,
 }
 
 
@@ -81,9 +92,10 @@ TOPICS: dict[str, Callable[[], Rows]] = {
 @click.option("--json", "as_json", is_flag=True, help="one JSON document (reports/help.schema.json)")
 @click.pass_obj
 def help_topic(console: Console, topic: str, as_json: bool) -> int:
-    """Explain exit codes, environment variables, words or toolchains.
+    """Explain exit codes, environment variables, words, toolchains or public facts.
 
-    TOPIC is exit-codes, environment, words or toolchains. A command is explained by its own --help.
+    TOPIC is exit-codes, environment, words, toolchains or facts: what is publicly known of mcc and MTGPU, which sources
+    cite as mtgpu.md. A command is explained by its own --help.
 
     \b
     Example:
@@ -94,8 +106,14 @@ def help_topic(console: Console, topic: str, as_json: bool) -> int:
         listed = [{"name": name, "meaning": meaning} for name, meaning in rows.items()]
         console.document({"schema_version": 1, "tool_version": __version__, "topic": topic, "rows": listed})
     else:
-        console.result(describe_exit_codes() if topic == "exit-codes" else _table(rows))
+        console.result(_text(topic, rows))
     return 0
+
+
+def _text(topic: str, rows: Rows) -> str:
+    if topic == "exit-codes":
+        return describe_exit_codes()
+    return FACTS.read_text(encoding="utf-8").rstrip("\n") if topic == "facts" else _table(rows)
 
 
 def _table(rows: Rows) -> str:

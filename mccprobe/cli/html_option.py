@@ -68,6 +68,21 @@ def deliver(
         show()
 
 
+def deliver_result(
+    console: Console, places: Places | None, page: Callable[[], Page], document: dict[str, Any], text: str, *,
+    as_json: bool,
+) -> None:  # fmt: skip
+    """The same for a result that is a document with --json, and else a text."""
+
+    def show() -> None:
+        if as_json:
+            console.document(document)
+        else:
+            console.report(visible(text))
+
+    deliver(console, places, page, show, as_json=as_json)
+
+
 def finished_run(
     console: Console, root: Path, places: Places, make: Callable[[Mapping[str, Any]], Page],
     exit_code: Callable[[Mapping[str, Any]], int], *, as_json: bool,

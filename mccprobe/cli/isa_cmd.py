@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from mccprobe import __version__
+from mccprobe.cli.common import FiniteRange
 from mccprobe.console import Console, number_of
 from mccprobe.report.lines import joined, one_line
 
@@ -33,7 +34,7 @@ def isa() -> None:
 @click.option("--tool", metavar="TEXT", default="", help="name and version of the disassembler, for the record")
 @click.option("--probe", metavar="DISASSEMBLER", default="", help="ask it about words one bit away from known ones")
 @click.option("--probe-object", metavar="FILE", help="an object of the target, its code is exchanged for the probes")
-@click.option("--probe-seconds", metavar="S", type=click.FloatRange(1), default=600.0, help="stop after S seconds")
+@click.option("--probe-seconds", metavar="S", type=FiniteRange(1), default=600.0, help="stop after S seconds")
 @click.option("--json", "as_json", is_flag=True, help="one JSON document (reports/isa.schema.json)")
 @click.pass_obj
 def learn(

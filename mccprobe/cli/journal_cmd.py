@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from mccprobe import __version__
-from mccprobe.console import Console, json_text, number_of
+from mccprobe.console import Console, json_text, number_of, width
 
 if TYPE_CHECKING:
     from mccprobe.history.book import Contents
@@ -99,7 +99,7 @@ def list_entries(console: Console, /, last: int, book: str, as_json: bool, **cho
     Example:
       mccprobe journal list --kernel gemm --kind bench
     """
-    from mccprobe.cli.journal_lines import list_lines
+    from mccprobe.cli.journal_lines import list_lines, list_table
     from mccprobe.history.review import newest
 
     contents = _read(console, book)
@@ -109,7 +109,10 @@ def list_entries(console: Console, /, last: int, book: str, as_json: bool, **cho
         values = [one.to_dict() for one in shown]
         _print(console, _document("list", contents, total=len(contents.entries), matching=len(found), entries=values))
         return 0
-    console.result("\n".join(list_lines(shown)) if shown else "no entries")
+    if shown and console.draws_tables():
+        console.report("\n".join(list_table(shown, width(), color=console.colored(sys.stdout))))
+    else:
+        console.result("\n".join(list_lines(shown)) if shown else "no entries")
     if len(shown) < len(found):
         console.message(f"the last {len(shown)} of {len(found)}; all with -n 0")
     return 0
@@ -263,6 +266,7 @@ def export(
       mccprobe journal export --csv journal.csv --kind bench
     """
     from mccprobe.errors import InputError, UsageError
+    from mccprobe.files import replace_file
     from mccprobe.history.book import Contents
     from mccprobe.history.frames import csv_text, write_parquet
 
@@ -276,11 +280,13 @@ def export(
         if csv_file == "-":
             console.result(csv_text(entries).replace("\r\n", "\n"))
         elif csv_file:
-            Path(csv_file).write_text(csv_text(entries), encoding="utf-8", newline="")
+            replace_file(Path(csv_file), csv_text(entries).encode())
         else:
             write_parquet(entries, Path(target))
     except OSError as error:
-        raise InputError(f"{target}: cannot be written: {error.strerror or error}") from error
+        raise InputError(
+            f"{target}: cannot be written: {error.strerror or error}", hint="free space or name another file"
+        ) from error
     if as_json:
         written = {"file": target, "format": "csv" if csv_file else "parquet", "rows": len(entries)}
         _print(console, _document("exported", Contents((), ()), **written))

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from mccprobe.history.entry import Entry, Figure
 from mccprobe.history.review import Comparison, DeadEnd, Row
 from mccprobe.history.text import one_line, safe
+from mccprobe.report.terminal_table import Column, terminal_table
 
 MAX_CELL = 60  # characters of text, flags or kernel in a list
 SIMULATED = "SIMULATED"
@@ -32,6 +33,23 @@ def list_lines(entries: Sequence[Entry]) -> list[str]:
         head = f"{safe(one.id):<8}  {safe(one.time[:19]):<19}  {one.kind:<6}  {one.verdict or '-':<10}"
         lines.append("  ".join([head, *(cell for cell in cells if cell)]))
     return lines
+
+
+def list_table(entries: Sequence[Entry], width: int, *, color: bool) -> list[str]:
+    """The same for a terminal, texts folded in their column."""
+    heads = (
+        Column("entry"), Column("time (UTC)", fold=10), Column("kind"), Column("verdict"),
+        Column("kernel, flags", fold=10), Column("figures", fold=8), Column("what", fold=14),
+    )  # fmt: skip
+    rows = []
+    for one in entries:
+        figures = ", ".join(f"{safe(name)} {figure_text(figure)}" for name, figure in one.figures.items())
+        marks = [SIMULATED] * one.simulated + ["DEAD END"] * one.dead_end
+        subject = " ".join(filter(None, (safe(one.kernel or ""), safe(shlex.join(one.flags)))))
+        what = ": ".join(filter(None, (", ".join(marks), safe(one.text))))
+        time = safe(one.time[:19]).replace("T", " ")
+        rows.append((safe(one.id), time, one.kind, one.verdict or "-", subject, figures, what))
+    return terminal_table(heads, rows, width, color=color)
 
 
 def entry_lines(entry: Entry) -> list[str]:

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from mccprobe.cli.common import cache_directory
+from mccprobe.cli.common import FiniteRange, cache_directory
 from mccprobe.cli.pace import Pace
 from mccprobe.console import Console
-from mccprobe.errors import SourceDoesNotCompile
+from mccprobe.errors import MccprobeError, SourceDoesNotCompile
 
 if TYPE_CHECKING:
     from mccprobe.gate.check import CheckedCase, GateReport
@@ -55,9 +55,9 @@ def kernel_options(command: Command) -> Command:
                      help="full adds 8192x8192x16384 and its like"),
         click.option("--seed", "seeds", type=click.IntRange(0), multiple=True, default=(1, 2, 3), show_default=True,
                      help="inputs; several may be given"),
-        click.option("--timeout", type=click.FloatRange(0.1), default=300.0, show_default=True, metavar="S",
+        click.option("--timeout", type=FiniteRange(0.1), default=300.0, show_default=True, metavar="S",
                      help="of one run"),
-        click.option("--compile-timeout", type=click.FloatRange(1), default=300.0, show_default=True, metavar="S"),
+        click.option("--compile-timeout", type=FiniteRange(1), default=300.0, show_default=True, metavar="S"),
         click.option("--why", default="", metavar="TEXT", help="for the journal: why this is tried"),
         click.option("--journal", "book", default=DEFAULT_BOOK, show_default=True, metavar="FILE",
                      help='where it is recorded; "" for nowhere'),
@@ -99,6 +99,7 @@ def build_folder(out: Path | None, name: str) -> Iterator[Path]:
 
     with disk_errors(out or Path(tempfile.gettempdir())):
         if out is not None:
+            out = out.absolute()  # it becomes TMPDIR of compilers that run in other folders
             out.mkdir(parents=True, exist_ok=True)
         folder = Path(tempfile.mkdtemp(prefix=f"mccprobe-{name}-" if out is None else f"{name}-", dir=out))
     try:
@@ -155,12 +156,24 @@ def require_built(report: GateReport) -> None:
         )  # fmt: skip
 
 
+@contextlib.contextmanager
+def answered(show: Callable[[], None], *, as_json: bool) -> Iterator[None]:
+    """Around `record`: shows the answer. A journal that cannot be written takes none away; one document stays one."""
+    try:
+        yield
+    except MccprobeError:
+        if not as_json:
+            show()
+        raise
+    show()
+
+
 def record(
     values: Mapping[str, Any], kind: Any, choice: KernelChoice, *, text: str, verdict: Any = None,
     figures: Mapping[str, tuple[float | None, str]] | None = None, health: Mapping[str, Any] | None = None,
     run_directory: Path | None = None,
 ) -> None:  # fmt: skip
-    """One line in the journal across runs, unless it was switched off."""
+    """One line in the journal across runs, unless it was switched off. Raises RunDirectoryUnusable."""
     if not values["book"]:
         return
     from mccprobe.history.book import Book

@@ -13,6 +13,7 @@ from mccprobe.cli.common import cache_directory
 from mccprobe.cli.kernel_options import (
     CONTEXT,
     KernelChoice,
+    answered,
     case_teller,
     choose_kernel,
     gate_arguments,
@@ -74,14 +75,19 @@ def overlay(
     with disk_errors(folder):
         page = render_question(report, _options_again(choice, values))
         (folder / "question.md").write_text(page, encoding="utf-8", errors="backslashreplace")
-    record(
-        values, "check", choice, text=f"overlay of {header}: {report.conclusion}", verdict=report.after.gate.verdict,
-        figures={"max_err": (report.after.gate.worst_error, "")}, run_directory=folder,
-    )  # fmt: skip
-    if as_json:
-        console.document(report.to_dict())
-    else:
-        console.result(render_overlay(report))
+
+    def show() -> None:
+        if as_json:
+            console.document(report.to_dict())
+        else:
+            console.result(render_overlay(report))
+
+    with answered(show, as_json=as_json):
+        record(
+            values, "check", choice, text=f"overlay of {header}: {report.conclusion}",
+            verdict=report.after.gate.verdict, figures={"max_err": (report.after.gate.worst_error, "")},
+            run_directory=folder,
+        )  # fmt: skip
     return 0 if report.after.gate.passed else 1
 
 

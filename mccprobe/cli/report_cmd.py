@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-import shutil
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,7 +13,7 @@ from mccprobe.cli.collector import no_collection
 from mccprobe.cli.common import cache_directory
 from mccprobe.cli.html_option import deliver, html_options, page_places
 from mccprobe.cli.pace import Pace
-from mccprobe.console import Console
+from mccprobe.console import Console, width
 from mccprobe.errors import UsageError
 
 if TYPE_CHECKING:
@@ -105,8 +104,8 @@ def report(
             for warning in found.warnings:
                 console.message(f"warning: {warning}")
             console.result(render.render_csv(found) if as_csv else render.render_markdown(found))
-        elif console.colored(sys.stdout):
-            console.result(render.render_terminal(found, shutil.get_terminal_size().columns))
+        elif console.draws_tables():
+            console.result(render.render_terminal(found, width(), color=console.colored(sys.stdout)))
         else:
             console.result(render.render_text(found))
 

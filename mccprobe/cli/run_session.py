@@ -8,7 +8,7 @@ import json
 import os
 import shlex
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -108,6 +108,14 @@ def choose_root(resume: Path | None, out: Path | None, stem: str) -> Path:
     return new_run_root(Path(DEFAULT_OUT), stem, time.strftime("%Y%m%d-%H%M%S"))
 
 
+def refuse_changes(changed: Collection[str], hint: str) -> None:
+    """--resume goes on with what was asked. Raises UsageError if an option was given that would change it."""
+    if changed:
+        raise UsageError(
+            f"--resume takes every option from the run: {', '.join(sorted(changed))} cannot be changed", hint=hint
+        )
+
+
 def run_document(root: Path) -> Any:
     """run.json of a run. Raises JournalUnreadable."""
     path = root / "run.json"
@@ -140,7 +148,8 @@ def _holds_a_run(out: Path) -> UsageError:
 
 def _nothing_begun(out: Path) -> bool:
     """Empty, or what a run leaves that was killed before it wrote run.json: empty folders, a journal without trials."""
-    from mccprobe.compilation.store import RUN_FOLDERS, is_draft
+    from mccprobe.compilation.store import RUN_FOLDERS
+    from mccprobe.files import is_draft
 
     for path in out.iterdir():
         if path.name == "journal.jsonl" and path.is_file():

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from mccprobe import __version__
 from mccprobe.cli.common import cache_directory
-from mccprobe.console import Console
+from mccprobe.console import Console, width
 from mccprobe.report.lines import joined
+from mccprobe.report.terminal_table import Column, terminal_table
+
+if TYPE_CHECKING:
+    from mccprobe.toolchain.inventory import Entry
 
 
 @click.command("toolchains", context_settings={"help_option_names": ["-h", "--help"]})
@@ -32,15 +38,32 @@ def toolchains(console: Console, mcc: str | None, musa_path: str | None, as_json
         listed = [entry.to_dict() for entry in entries]
         console.document({"schema_version": 1, "tool_version": __version__, "toolchains": listed})
         return 0
+    table = _table(entries, color=console.colored(sys.stdout)) if console.draws_tables() else []
     lines = []
     for entry in entries:
         where = f"{entry.path}  {entry.version}" if entry.found else "not found"
-        lines.append(f"{entry.name:<6} {where}{'  [SIMULATED]' if entry.simulated else ''}")
-        if entry.found:
+        lines.append(f"{entry.name:<6} {where}{_mark(entry)}")
+        if entry.found and not table:
             lines.append("       " + ", ".join(f"{name}: {_word(value)}" for name, value in entry.capabilities.items()))
         lines += [f"       {note}" for note in entry.notes]
-    console.report(joined(lines))
+    console.report("\n".join([*table, *[""] * bool(table), joined(lines)]))
     return 0
+
+
+def _table(entries: Sequence[Entry], *, color: bool) -> list[str]:
+    """What each can do, for a terminal."""
+    found = [entry for entry in entries if entry.found]
+    names = list(dict.fromkeys(name for entry in found for name in entry.capabilities))
+    rows = [
+        (entry.name + _mark(entry), *(_word(entry.capabilities.get(name, "-")) for name in names), entry.version)
+        for entry in found
+    ]
+    heads = (Column("toolchain"), *(Column(name) for name in names), Column("version", fold=20))
+    return terminal_table(heads, rows, width(), color=color) if rows else []
+
+
+def _mark(entry: Entry) -> str:
+    return "  [SIMULATED]" if entry.simulated else ""
 
 
 def _word(value: Any) -> str:

@@ -14,10 +14,16 @@ from mccprobe import __version__
 from mccprobe.bisect_run.options import BisectOptions, read_recipe
 from mccprobe.cli.bisect_options import bisect_options, given_options
 from mccprobe.cli.common import cache_directory
-from mccprobe.cli.html_option import deliver, finished_run, html_options, page_places
-from mccprobe.cli.run_session import check_unchanged, choose_root, run_document, run_session, tell_plan
-from mccprobe.console import Console, json_text, visible
-from mccprobe.errors import UsageError
+from mccprobe.cli.html_option import deliver_result, finished_run, html_options, page_places
+from mccprobe.cli.run_session import (
+    check_unchanged,
+    choose_root,
+    refuse_changes,
+    run_document,
+    run_session,
+    tell_plan,
+)
+from mccprobe.console import Console, json_text
 from mccprobe.report.lines import one_line
 from mccprobe.why.options import STEPS, WhyOptions, parse_budget, read_why_options
 
@@ -63,11 +69,7 @@ def why(
     budget_s = None if values["budget"] is None else parse_budget(values["budget"])
     if resume is not None:
         changed = [*given, *own, *(["recipe"] if recipe else [])]
-        if changed:
-            raise UsageError(
-                "--resume takes every option from the run: " + ", ".join(sorted(changed)) + " cannot be changed",
-                hint="--budget, --jobs, --json and the like may be given",
-            )
+        refuse_changes(changed, "--budget, --jobs, --json and the like may be given")
         options = read_why_options(run_document(resume), resume / "run.json")
     else:
         base = read_recipe(recipe) if recipe is not None else BisectOptions()
@@ -92,7 +94,8 @@ def _run(
 ) -> int:  # fmt: skip
     from mccprobe.bisect_run.run import Progress
     from mccprobe.cli.trial_lines import TrialLines
-    from mccprobe.compilation.store import disk_errors, remove_drafts, write_text
+    from mccprobe.compilation.store import disk_errors, write_text
+    from mccprobe.files import remove_dead_drafts
     from mccprobe.report.render_why import render_why
     from mccprobe.why.run import plan_of, run_why, with_bug_report
 
@@ -113,7 +116,7 @@ def _run(
     with run_session(
         jobs, again, root=root, fresh=resume is None, scheduler=scheduler, tell=console.message
     ) as session:
-        remove_drafts(root)
+        remove_dead_drafts(root)
         if resume is None:
             asked = {"schema_version": 1, "options": options.to_dict(), "request": described}
             write_text(root / "run.json", json_text(asked))
@@ -134,11 +137,5 @@ def _run(
 
         return why_page(document)
 
-    def show() -> None:
-        if as_json:
-            console.document(document)
-        else:
-            console.report(visible(text))
-
-    deliver(console, places, page, show, as_json=as_json)
+    deliver_result(console, places, page, document, text, as_json=as_json)
     return int(report.exit_code)

@@ -17,7 +17,6 @@ import contextlib
 import errno
 import hashlib
 import itertools
-import os
 import re
 import shutil
 import tempfile
@@ -25,6 +24,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from mccprobe.errors import NoRoom, RunDirectoryUnusable
+from mccprobe.files import remove_dead_drafts, replace_file
 
 RUN_FOLDERS = ("unit", "objects", "programs", "trials")
 _HASH_CHUNK_BYTES = 1 << 20
@@ -47,12 +47,14 @@ _FULL = {
     errno.EROFS: "Read-only file system",  # it may become so in the middle, after an error of the disk
     errno.EIO: "Input/output error",
 }
-_ERRNO = re.compile(r"\[Errno (\d+)\]")
+_ERRNO = re.compile(r"\[Errno (\d{1,9})\]")
 _NO_ROOM = re.compile(rb"No space left on device|Disk quota exceeded")
 
 
 @contextlib.contextmanager
-def disk_errors(what: Path, *, only_full: bool = False) -> Iterator[None]:
+def disk_errors(
+    what: Path, *, only_full: bool = False, hint: str = "free space or choose another place with -o DIR"
+) -> Iterator[None]:
     """Turn what the file system says into one clear error. only_full: nothing but a disk that takes no more."""
     try:
         yield
@@ -64,9 +66,7 @@ def disk_errors(what: Path, *, only_full: bool = False) -> Iterator[None]:
             raise
         text = _FULL.get(number, error.strerror or str(error))
         kind = NoRoom if number in _FULL else RunDirectoryUnusable
-        raise kind(
-            f"{what}: cannot be written: {text}", hint="free space or choose another place with -o DIR"
-        ) from error
+        raise kind(f"{what}: cannot be written: {text}", hint=hint) from error
 
 
 def require_room(what: Path, complaint: bytes) -> None:
@@ -89,28 +89,14 @@ def require_space(folder: Path) -> None:
 
 def write_text(path: Path, text: str) -> Path:
     """Write a small file atomically. Raises RunDirectoryUnusable."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    with disk_errors(path):  # surrogates stand for the bytes of names that are no UTF-8
+        return replace_file(path, text.encode("utf-8", "surrogateescape"))
+
+
+def write_synced(path: Path, data: bytes, mode: int = 0o644) -> None:
+    """Write a file atomically, and to the disk. Raises RunDirectoryUnusable."""
     with disk_errors(path):
-        try:
-            # surrogates stand for the bytes of names that are no UTF-8
-            temporary.write_bytes(text.encode("utf-8", "surrogateescape"))
-            temporary.replace(path)
-        finally:
-            temporary.unlink(missing_ok=True)
-    return path
-
-
-def is_draft(path: Path) -> bool:
-    """A file that `write_text` had not finished."""
-    return path.name.startswith(".") and path.suffix[1:].isdigit() and path.is_file()
-
-
-def remove_drafts(folder: Path) -> None:
-    """Remove what a killed `write_text` left in this folder."""
-    with contextlib.suppress(OSError):
-        for path in folder.iterdir():
-            if is_draft(path):
-                path.unlink(missing_ok=True)
+        replace_file(path, data, mode=mode, sync=True)
 
 
 class RunDirectory:
@@ -165,7 +151,8 @@ class RunDirectory:
             else:
                 with contextlib.suppress(OSError):
                     path.unlink()
-        remove_drafts(self.root)
+        for folder in (self.root, *(self.root / name for name in RUN_FOLDERS)):
+            remove_dead_drafts(folder)
 
 
 def keep_object(path: Path, objects: Path) -> str:

@@ -67,7 +67,7 @@ def begin(kernel: KernelSpec, gate: Gate, *, unchecked: bool = False) -> EditOut
             report = gate(kernel)
             if not report.passed or read_version(kernel).digest != version.digest:
                 text = "no edit opened: " + _why_not(report, kernel)
-                return EditOutcome("begin", False, text, kernel, version.digest, _good(store), report)
+                return EditOutcome("begin", False, text, kernel, version.digest, store.good(), report)
         store.keep(version)
         store.write_state("good.json", _good_state(version, report))
         store.open_edit({"schema_version": 1, "from": version.digest, "test": None, "reverting": False})
@@ -91,7 +91,7 @@ def test(kernel: KernelSpec, gate: Gate, asked: Mapping[str, Any] | None = None)
         passed = report.passed and same
         text = "passed; mccprobe edit keep keeps it" if passed else f"not passed: {_why_not(report, kernel)}"
         return EditOutcome(
-            "test", passed, text, kernel, version.digest, _good(store), report, *_differences(store, version)
+            "test", passed, text, kernel, version.digest, store.good(), report, *_differences(store, version)
         )  # fmt: skip
 
 
@@ -112,7 +112,7 @@ def keep(kernel: KernelSpec, gate: Gate, asked: Mapping[str, Any] | None = None)
             version, report, same = _gated(kernel, gate)
             if not report.passed or not same:
                 text = f"not kept, the edit stays open: {_why_not(report, kernel)}"
-                return EditOutcome("keep", False, text, kernel, version.digest, _good(store), report)
+                return EditOutcome("keep", False, text, kernel, version.digest, store.good(), report)
             tested = _good_state(version, report)
         files, notes = _differences(store, version)
         store.keep(version)
@@ -132,10 +132,10 @@ def revert(kernel_path: Path) -> EditOutcome:
     store, kernel = _store_at(kernel_path)
     with store.locked():
         state = store.state("open.json")
-        good = store.state("good.json")
+        good = store.good()
         if state is None or good is None:
             raise EditState(f"{kernel_path}: no edit is open", hint="mccprobe edit begin opens one")
-        version = store.load(str(good["digest"]))
+        version = store.load(good)
         notes = []
         if kernel is not None and not state.get("reverting"):
             rejected = read_version(kernel)
@@ -199,14 +199,9 @@ def _good_state(version: Version, report: GateReport | None) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _good(store: EditStore) -> str | None:
-    good = store.state("good.json")
-    return None if good is None else str(good["digest"])
-
-
 def _differences(store: EditStore, version: Version) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Files that differ from the last good version, and a note if the judge is among them."""
-    digest = _good(store)
+    digest = store.good()
     if digest is None:
         return (), ()
     old, kernel = store.load(digest).files, store.kernel

@@ -89,11 +89,16 @@ def _resources(
 
 
 def write_summary(document: dict[str, Any], folder: Path) -> Path:
-    """summary.json of the round and the newest one beside it, each by a rename. Raises RunDirectoryUnusable."""
-    from mccprobe.cycle.files import write_atomically
+    """summary.json of the round and the newest one beside it, each by a rename. Raises RunDirectoryUnusable.
 
+    What a killed round had not finished beside the runs is removed.
+    """
+    from mccprobe.compilation.store import write_synced
+    from mccprobe.files import remove_dead_drafts
+
+    remove_dead_drafts(folder.parent)
     text = json_text(document).encode("utf-8", "surrogateescape")
     path = folder / SUMMARY
-    write_atomically(path, text)
-    write_atomically(folder.parent / LATEST, text)
+    write_synced(path, text)
+    write_synced(folder.parent / LATEST, text)
     return path

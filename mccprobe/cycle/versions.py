@@ -7,7 +7,10 @@
       lock                 held while a command works
 
 A version is complete before it has its name, and every other file is replaced by a rename, so that a kill
-at any moment leaves the last good version whole and the command can be given again.
+at any moment leaves the last good version whole and the command can be given again; it removes the drafts.
+
+Who gets a kernel from others may get this folder with it: what it names outside of the kernel's own files is
+not written.
 """
 
 from __future__ import annotations
@@ -18,6 +21,7 @@ import fcntl
 import hashlib
 import json
 import os
+import re
 import shutil
 import stat
 import tempfile
@@ -26,16 +30,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mccprobe.compilation.store import disk_errors
+from mccprobe.compilation.store import disk_errors, write_synced
 from mccprobe.console import json_text
-from mccprobe.cycle.files import sync_folder, write_atomically
 from mccprobe.errors import BadDataFile, EditState, InputError
+from mccprobe.files import remove_dead_drafts, sync_folder
 from mccprobe.flags.datafile import shorten
 from mccprobe.kernel.spec import KernelSpec
 
 FOLDER = ".mccprobe-edit"
 MAX_BYTES = 64 << 20  # of one version: sources, not builds
 _LEFT_OUT = ("mccprobe-out", "build", "__pycache__")
+_DIGEST = re.compile(r"[0-9a-f]{32}")
+_NUMBER = re.compile(r"[0-9]{1,9}")
+_MODES = 0o7777
+_NEW, _OPEN = ".new-", ".open."  # a version, an open.json that is being made
 
 
 @dataclass(frozen=True)
@@ -51,7 +59,8 @@ def read_version(kernel: KernelSpec) -> Version:
 
     Raises InputError.
     """
-    paths = sorted({*_below(kernel.folder), *(path for source in _outside(kernel) for path in _beside(source))})
+    found = {*_below(kernel.folder), *(path for source in _outside(kernel) for path in _beside(source))}
+    paths = sorted(path for path in found if _real(path) == path or _real(path) not in found)
     files: dict[Path, tuple[bytes, int]] = {}
     total = 0
     for path in paths:
@@ -66,10 +75,11 @@ def read_version(kernel: KernelSpec) -> Version:
                 hint="move what is no source out of the folder",
             )
         files[path] = (data, mode)
-    return Version(_digest(kernel, files), files)
+    return Version(digest_of(kernel, files), files)
 
 
-def _digest(kernel: KernelSpec, files: Mapping[Path, tuple[bytes, int]]) -> str:
+def digest_of(kernel: KernelSpec, files: Mapping[Path, tuple[bytes, int]]) -> str:
+    """Over names, modes and contents."""
     digest = hashlib.sha256()
     for path, (data, mode) in sorted(files.items()):
         name = os.fsencode(os.path.relpath(path, kernel.folder))
@@ -78,14 +88,25 @@ def _digest(kernel: KernelSpec, files: Mapping[Path, tuple[bytes, int]]) -> str:
     return digest.hexdigest()[:32]
 
 
-def _below(folder: Path) -> Iterator[Path]:
+def _below(folder: Path, top: Path | None = None) -> Iterator[Path]:
+    top = top or folder
     for path in folder.iterdir():
         if path.name.startswith(".") or path.name in _LEFT_OUT:
             continue
         if path.is_dir() and not path.is_symlink():
-            yield from _below(path)
+            yield from _below(path, top)
         elif path.is_file():
-            yield path.resolve()
+            yield _inside(path, top)
+
+
+def _inside(path: Path, folder: Path) -> Path:
+    """Where it leads, but for a link that leads out of the folder: that stands for what it leads to."""
+    real = _real(path)
+    return real if real.is_relative_to(folder) else path
+
+
+def _real(path: Path) -> Path:
+    return Path(os.path.realpath(path))  # resolve() raises in a loop of links
 
 
 def _outside(kernel: KernelSpec) -> list[Path]:
@@ -93,7 +114,8 @@ def _outside(kernel: KernelSpec) -> list[Path]:
 
 
 def _beside(source: Path) -> Iterator[Path]:
-    return (path.resolve() for path in source.parent.iterdir() if path.is_file() and not path.name.startswith("."))
+    files = (path for path in source.parent.iterdir() if path.is_file() and not path.name.startswith("."))
+    return (_inside(path, source.parent) for path in files)
 
 
 class EditStore:
@@ -107,11 +129,11 @@ class EditStore:
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
         """One command at a time. Raises EditState, RunDirectoryUnusable."""
+        for path in (self.root, self.versions):
+            if path.is_symlink():
+                raise EditState(f"{path}: is a link; edit writes only below the kernel's folder", hint="remove it")
         with disk_errors(self.root):
             self.versions.mkdir(parents=True, exist_ok=True)
-            ignore = self.root / ".gitignore"
-            if not ignore.exists():
-                write_atomically(ignore, b"*\n")
             handle = os.open(self.root / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         try:
             try:
@@ -120,9 +142,27 @@ class EditStore:
                 raise EditState(
                     f"{self.kernel.folder}: another mccprobe edit is at work", hint="wait for it"
                 ) from error
+            self._clear()
+            ignore = self.root / ".gitignore"
+            if not ignore.exists():
+                write_synced(ignore, b"*\n")
             yield
         finally:
             os.close(handle)
+
+    def _clear(self) -> None:
+        """Remove what a killed command left. Its lock is ours now, so whose versions and open.json these were is dead;
+        files beside sources may be another kernel's too, and are asked each."""
+        for path in self.versions.glob(f"{_NEW}*"):
+            shutil.rmtree(path, ignore_errors=True)
+        for path in self.root.glob(f"{_OPEN}*"):
+            with contextlib.suppress(OSError):
+                path.unlink()
+        remove_dead_drafts(self.root)
+        with contextlib.suppress(OSError):
+            folders = {path.parent for path in _below(self.kernel.folder)}
+            for folder in {self.kernel.folder, *folders, *(path.parent for path in _outside(self.kernel))}:
+                remove_dead_drafts(folder)
 
     def keep(self, version: Version) -> None:
         """Store a version; nothing happens if it is there."""
@@ -130,14 +170,14 @@ class EditStore:
         if target.is_dir():
             return
         with disk_errors(self.versions):
-            place = Path(tempfile.mkdtemp(prefix=".new-", dir=self.versions))
+            place = Path(tempfile.mkdtemp(prefix=_NEW, dir=self.versions))
             try:
                 manifest = []
                 for number, (path, (data, mode)) in enumerate(sorted(version.files.items())):
-                    write_atomically(place / str(number), data)
+                    write_synced(place / str(number), data)
                     relative = os.path.relpath(path, self.kernel.folder)
                     manifest.append({"file": str(number), "path": relative, "mode": mode})
-                write_atomically(place / "manifest.json", _json(manifest))
+                write_synced(place / "manifest.json", _json(manifest))
                 with contextlib.suppress(OSError):  # the same version, kept by another command meanwhile
                     place.rename(target)
                 sync_folder(self.versions)
@@ -145,17 +185,19 @@ class EditStore:
                 shutil.rmtree(place, ignore_errors=True)
 
     def load(self, digest: str) -> Version:
-        """A stored version. Raises BadDataFile if it is damaged."""
+        """A stored version. Raises BadDataFile if it is damaged, or names what `keep` would not have taken."""
         place = self.versions / digest
         try:
             manifest = json.loads((place / "manifest.json").read_bytes())
+            entries = [(entry["path"], entry["file"], int(entry["mode"])) for entry in manifest]
+            for path, file, mode in entries:
+                if not _is_ours(path) or not _NUMBER.fullmatch(file) or mode != mode & _MODES:
+                    raise BadDataFile(f"{place}: names {shorten(repr(path))}, which is no file of a kernel")
             files = {
-                Path(os.path.normpath(self.kernel.folder / entry["path"])): (
-                    (place / entry["file"]).read_bytes(), int(entry["mode"])
-                )
-                for entry in manifest
-            }  # fmt: skip
-            unchanged = _digest(self.kernel, files) == digest
+                Path(os.path.normpath(self.kernel.folder / path)): ((place / file).read_bytes(), mode)
+                for path, file, mode in entries
+            }
+            unchanged = digest_of(self.kernel, files) == digest
         except (OSError, ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
             raise BadDataFile(f"{place}: the kept version cannot be read: {shorten(str(error))}") from error
         if not unchanged:
@@ -163,17 +205,31 @@ class EditStore:
         return Version(digest, files)
 
     def restore(self, version: Version) -> list[Path]:
-        """Put these files back; returns those that differed. Files that the version does not have stay."""
-        changed = []
-        for path, (data, mode) in version.files.items():
-            with contextlib.suppress(OSError):
-                if path.read_bytes() == data and stat.S_IMODE(path.stat().st_mode) == mode:
-                    continue
+        """Put these files back; returns those that differed. Files that the version does not have stay.
+
+        Raises EditState, before anything is written, if one lies neither in the kernel's folder nor beside a source
+        that kernel.toml names.
+        """
+        changed = [path for path, (data, mode) in version.files.items() if not _is_same(path, data, mode)]
+        for path in changed:
+            self._require_own(path, version)
+        for path in changed:
+            data, mode = version.files[path]
             with disk_errors(path):
                 path.parent.mkdir(parents=True, exist_ok=True)
-            write_atomically(path, data, mode)
-            changed.append(path)
+            write_synced(path, data, mode)
         return changed
+
+    def _require_own(self, path: Path, version: Version) -> None:
+        folder, real = self.kernel.folder, _real(path)
+        if real.is_relative_to(folder) or real.parent in {source.parent for source in _outside(self.kernel)}:
+            return
+        leads = "" if real == path else f", which is {real},"
+        raise EditState(
+            f"{os.path.relpath(path, folder)}{leads} lies outside of {folder}, and kernel.toml names no source beside "
+            "it; nothing was put back",
+            hint=f"name it in kernel.toml, or copy it yourself from {self.versions / version.digest}",
+        )
 
     def state(self, name: str) -> dict[str, Any] | None:
         """good.json or open.json; None if it is not there. Raises BadDataFile."""
@@ -188,13 +244,23 @@ class EditStore:
             raise BadDataFile(f"{path}: not an object")
         return value
 
+    def good(self) -> str | None:
+        """The digest of the last good version; None before the first. Raises BadDataFile."""
+        state = self.state("good.json")
+        if state is None:
+            return None
+        digest = state.get("digest")
+        if not isinstance(digest, str) or not _DIGEST.fullmatch(digest):
+            raise BadDataFile(f"{self.root / 'good.json'}: digest: expected 32 hexadecimal digits")
+        return digest
+
     def write_state(self, name: str, value: Mapping[str, Any]) -> None:
-        write_atomically(self.root / name, _json(value))
+        write_synced(self.root / name, _json(value))
 
     def open_edit(self, value: Mapping[str, Any]) -> None:
         """Make open.json; exactly one can. Raises EditState."""
-        place = self.root / f".open.{os.getpid()}"
-        write_atomically(place, _json(value))
+        place = self.root / f"{_OPEN}{os.getpid()}"
+        write_synced(place, _json(value))
         try:
             os.link(place, self.root / "open.json")
         except OSError as error:
@@ -207,6 +273,21 @@ class EditStore:
     def close_edit(self) -> None:
         (self.root / "open.json").unlink(missing_ok=True)
         sync_folder(self.root)
+
+
+def _is_ours(path: Any) -> bool:
+    """True for a relative path without hidden parts: `read_version` takes no other."""
+    if not isinstance(path, str) or Path(path).is_absolute():
+        return False
+    parts = Path(os.path.normpath(path)).parts
+    return "\0" not in path and all(part == ".." or not part.startswith(".") for part in parts)
+
+
+def _is_same(path: Path, data: bytes, mode: int) -> bool:
+    try:
+        return path.read_bytes() == data and stat.S_IMODE(path.stat().st_mode) == mode
+    except OSError:
+        return False
 
 
 def _json(value: Any) -> bytes:

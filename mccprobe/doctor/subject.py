@@ -8,7 +8,6 @@ could not be made says why, and no probe takes that for an answer.
 from __future__ import annotations
 
 import functools
-import os
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -22,6 +21,7 @@ from mccprobe.isa.records import Listing
 from mccprobe.process import RunResult, RunSpec, run
 from mccprobe.toolchain.base import Toolchain
 from mccprobe.toolchain.jobs import Job, JobKind, back_end_argv, parse_jobs
+from mccprobe.toolchain.locate import is_program
 from mccprobe.toolchain.mcc import MccToolchain, toolkit_root
 from mccprobe.toolchain.probe import ARCHITECTURES, KERNEL, PROBE_TIMEOUT_S, PROGRAM
 
@@ -45,6 +45,16 @@ int main() {
   if (musaGetDeviceProperties(&p, 0) != musaSuccess) return 2;
   std::printf("arch mp_%d%d\\nwarp %d\\nshared %lld\\nthreads %d\\nmultiprocessors %d\\n", p.major, p.minor,
               p.warpSize, (long long)p.sharedMemPerBlock, p.maxThreadsPerBlock, p.multiProcessorCount);
+  return 0;
+}
+"""
+
+PROPERTY = """#include <cstdio>
+#include <musa_runtime.h>
+int main() {
+  musaDeviceProp p;
+  if (musaGetDeviceProperties(&p, 0) != musaSuccess) return 2;
+  std::printf("%%lld\\n", (long long)p.%s);
   return 0;
 }
 """
@@ -269,6 +279,16 @@ class Subject:
             raise Unasked(f"musaGetDeviceProperties does not answer ({ran.describe()}): is a device there?")
         return dict(line.split(" ", 1) for line in ran.stdout_text.splitlines() if " " in line)
 
+    def device_property(self, field: str) -> int:
+        """A field of musaDeviceProp. Raises Unasked where the SDK has no such field, or no device is there."""
+        made = self._program(f"property-{field}", PROPERTY % field)
+        made.require(f"a program that asks for the device's {field}")
+        ran = self.run([str(made.path)])
+        told = ran.stdout_text.strip()
+        if not ran.ok or not told.isascii() or not told.isdigit():
+            raise Unasked(f"musaGetDeviceProperties does not tell {field} ({ran.describe()})")
+        return int(told)
+
     def _program(self, name: str, text: str) -> Made:
         source, target = self.folder / f"{name}.mu", self.folder / name
         source.write_text(text, encoding="utf-8")
@@ -286,7 +306,7 @@ class Subject:
         """A tool of this very toolkit, never one of the same name from elsewhere."""
         identity = self.toolchain.identify()
         folders = [identity.path.parent, identity.resolved.parent, *([self.root / "bin"] if self.root else [])]
-        return next((f / name for f in folders if (f / name).is_file() and os.access(f / name, os.X_OK)), None)
+        return next((f / name for f in folders if is_program(f / name)), None)
 
 
 @dataclass(frozen=True)

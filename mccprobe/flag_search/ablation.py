@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from mccprobe.flag_search.evaluate import Evaluator
-from mccprobe.flag_search.objectives import Share
+from mccprobe.flag_search.shares import Share
 from mccprobe.flag_search.space import Point
 from mccprobe.flag_search.trials import Trial
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from mccprobe.compilation.executor import Executor
 from mccprobe.compilation.journal import Journal
 from mccprobe.errors import BudgetSpent, InputError
-from mccprobe.flag_search.objectives import Meter, Share, exact_share
+from mccprobe.flag_search.shares import Meter, Share, exact_share
 from mccprobe.flag_search.space import Point, Space
 from mccprobe.flag_search.subjects import Made, Subject
 from mccprobe.flag_search.trials import (

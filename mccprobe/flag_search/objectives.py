@@ -13,21 +13,20 @@ from __future__ import annotations
 
 import os
 import re
-import statistics
 import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from mccprobe.bench.clock import KernelTimer, ProcessTimer, Timer, events_for, process_floor_ms
 from mccprobe.bench.session import default_case
-from mccprobe.bench.statistics import Interval, paired_ratio, turned
 from mccprobe.binary.elf import is_elf, parse_elf
 from mccprobe.binary.read import read_images, read_kernels
 from mccprobe.compilation.executor import Executor
 from mccprobe.errors import InputError, ToolchainError, UsageError
+from mccprobe.flag_search.shares import Measured, Meter, Share, exact_share, median_of, paired
 from mccprobe.flag_search.subjects import CompiledKernel, GatedKernel, Made, Subject
 from mccprobe.gate.build import BuiltKernel
 from mccprobe.kernel.spec import Case
@@ -37,65 +36,9 @@ from mccprobe.toolchain.locate import which
 
 OBJECTIVES = ("instructions", "code-size", "registers", "spills", "time")
 EXECUTABLE = 0x4  # SHF_EXECINSTR
-PAIRS = 12  # of interleaved readings; 6 are the least for a 95 % interval
 REPEATS = 5  # of a noisy count, for the table
 PROBE_S = 60.0
 _REFS = re.compile(r"I\s+refs:\s+([\d,]+)")
-
-
-@dataclass(frozen=True)
-class Measured:
-    """value: None if it could not be measured, and reason says why. samples: what it is the median of."""
-
-    value: float | None
-    samples: tuple[float, ...] = ()
-    reason: str = ""
-
-
-@dataclass(frozen=True)
-class Share:
-    """One build against another: ratio below 1 is better. interval: None if exact (or too few pairs)."""
-
-    ratio: float | None
-    interval: Interval | None
-    exact: bool
-    reason: str = ""
-
-    @property
-    def better(self) -> bool:
-        """Shown to be smaller: by an exact count, or by an interval below 1."""
-        if self.ratio is None:
-            return False
-        return self.ratio < 1 if self.exact else self.interval is not None and self.interval.high < 1
-
-
-class Meter(Protocol):
-    """unit: of a value. label: how it is measured, with what it must not be taken for. exact: without noise.
-
-    here: why it is measured on this machine, whatever cluster compiles; "" where that makes no difference.
-    """
-
-    objective: str
-    unit: str
-    label: str
-    exact: bool
-    here: str
-
-    def measure(self, made: Made, executor: Executor) -> Measured:
-        """On a cluster only what needs a device is measured elsewhere, and all of it on one worker."""
-
-    def compare(self, made: Made, base: Made, executor: Executor) -> Share:
-        """Measured in turn, on one machine, where there is noise."""
-
-
-def exact_share(value: float | None, base: float | None) -> Share:
-    """Of two counts without noise."""
-    if value is None or base is None:
-        return Share(None, None, exact=True, reason="not measured")
-    if base == 0:
-        ratio = 1.0 if value == 0 else None
-        return Share(ratio, None, exact=True, reason="" if ratio else "the count to compare with is 0")
-    return Share(value / base, None, exact=True)
 
 
 # ---- counts from the objects ---------------------------------------------------------------------
@@ -262,34 +205,12 @@ class Instructions:
 
     def measure(self, made: Made, executor: Executor) -> Measured:
         taken = [self.once(made) for _ in range(1 if self.exact else REPEATS)]
-        return _median(taken)
+        return median_of(taken)
 
     def compare(self, made: Made, base: Made, executor: Executor) -> Share:
         if self.exact:
             return exact_share(self.measure(made, executor).value, self.measure(base, executor).value)
         return paired(lambda at: self.once(base), lambda at: self.once(made))
-
-
-def _median(taken: Sequence[Measured]) -> Measured:
-    samples = tuple(one.value for one in taken if one.value is not None)
-    if len(samples) < len(taken):
-        return next(one for one in taken if one.value is None)
-    return Measured(statistics.median(samples), samples)
-
-
-def paired(base: Callable[[int], Measured], other: Callable[[int], Measured]) -> Share:
-    """Interleaved readings, which first by lot; the interval assumes nothing of the noise."""
-    before: list[float] = []
-    after: list[float] = []
-    for ordinal, other_first in enumerate(turned(PAIRS)):
-        order = [(base, before), (other, after)]
-        for read, taken in reversed(order) if other_first else order:
-            one = read(ordinal)
-            if one.value is None:
-                return Share(None, None, exact=False, reason=one.reason)
-            taken.append(one.value)
-    ratio = paired_ratio(before, after)
-    return Share(ratio.estimate, ratio.interval, exact=False)
 
 
 # ---- time -----------------------------------------------------------------------------------------
@@ -357,7 +278,7 @@ class Time:
             return executor.run_program(function, programs[0], Path(scratch), *programs[1:], one_place=True)
 
     def measure(self, made: Made, executor: Executor) -> Measured:
-        return _median(self._ask(executor, partial(read_often, clock=self._clock(made)), made))
+        return median_of(self._ask(executor, partial(read_often, clock=self._clock(made)), made))
 
     def compare(self, made: Made, base: Made, executor: Executor) -> Share:
         in_turn = partial(read_in_turn, clock=self._clock(made), base_clock=self._clock(base))

@@ -5,12 +5,15 @@ Drawn from the document of `--json`, so that a page draws the same from a result
 
 from __future__ import annotations
 
+import io
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from mccprobe.compilation.store import disk_errors
+from mccprobe.console import visible
 from mccprobe.errors import UsageError
+from mccprobe.files import replace_file
 from mccprobe.flag_search.report import SearchReport
 from mccprobe.flag_search.trials import COMPILED, RIGHT, WRONG
 
@@ -25,23 +28,27 @@ def plot_search(report: SearchReport, path: Path) -> Path:
     if path.suffix not in FORMATS:
         raise UsageError(f"--plot {path}: no picture format that is known", hint=" or ".join(FORMATS))
     try:
+        from matplotlib import rc_context
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
     except ImportError as error:
         raise UsageError("--plot needs the package matplotlib", hint="pip install 'mccprobe[plots]'") from error
-    figure = Figure(figsize=SIZE_INCHES, layout="constrained")
-    FigureCanvasAgg(figure)
     result = report.to_dict()
     best = result["winner"] or result["lowest"]
-    left, *right = figure.subplots(1, 2 if best else 1, squeeze=False)[0]
-    draw_trials(left, result)
-    if best:
-        draw_parts(right[0], result)
     title = f"{report.subject}, {report.strategy}, {report.toolchain}"
-    figure.suptitle(f"{report.heading}: {title}" if report.heading else title)
+    drawn = io.BytesIO()
+    with rc_context({"text.parse_math": False}):  # names are names, also with a dollar in them
+        figure = Figure(figsize=SIZE_INCHES, layout="constrained")
+        FigureCanvasAgg(figure)
+        left, *right = figure.subplots(1, 2 if best else 1, squeeze=False)[0]
+        draw_trials(left, result)
+        if best:
+            draw_parts(right[0], result)
+        figure.suptitle(visible(f"{report.heading}: {title}" if report.heading else title))
+        metadata = {"Date": None} if path.suffix == ".svg" else None
+        figure.savefig(drawn, format=path.suffix[1:], metadata=metadata)
     with disk_errors(path):
-        figure.savefig(path, metadata={"Date": None} if path.suffix == ".svg" else None)
-    return path
+        return replace_file(path, drawn.getvalue())
 
 
 def draw_trials(axes: Any, result: Mapping[str, Any]) -> None:
@@ -77,7 +84,7 @@ def draw_parts(axes: Any, result: Mapping[str, Any]) -> None:
             low, high = (100 * (end - 1) for end in share["interval"])
             axes.plot([low, high], [at, at], color=LINES)
             axes.plot([low, high], [at, at], "|", color=LINES)
-    axes.set_yticks(range(len(shown)), [flag for flag, _ in shown], fontsize="x-small")
+    axes.set_yticks(range(len(shown)), [visible(flag) for flag, _ in shown], fontsize="x-small")
     axes.axvline(0, color=LINES, linewidth=0.5)
     exact = " (noise-free)" if best["share"]["exact"] else ""
     axes.set(xlabel=f"{result['objective']['name']} with it, percent{exact}")

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from mccprobe.flag_search.objectives import Meter
 from mccprobe.flag_search.report import SearchReport
+from mccprobe.flag_search.shares import Meter
 from mccprobe.flag_search.space import Space
 from mccprobe.flag_search.subjects import Subject
 from mccprobe.flag_search.trials import Trial

@@ -9,7 +9,7 @@ from typing import Any
 from mccprobe.errors import ExitCode
 from mccprobe.flag_search.ablation import Part
 from mccprobe.flag_search.evaluate import Counters
-from mccprobe.flag_search.objectives import Share
+from mccprobe.flag_search.shares import Share
 from mccprobe.flag_search.space import Space
 from mccprobe.flag_search.trials import Trial
 

@@ -14,9 +14,10 @@ from mccprobe.compilation.store import RunDirectory
 from mccprobe.errors import BudgetSpent, InputError, OracleUnusable, SourceDoesNotCompile
 from mccprobe.flag_search.ablation import Part, ablate
 from mccprobe.flag_search.evaluate import Evaluator, Limits
-from mccprobe.flag_search.objectives import Instructions, Meter
+from mccprobe.flag_search.objectives import Instructions
 from mccprobe.flag_search.record import Recorder
 from mccprobe.flag_search.report import Best, Finding, Objective, SearchReport
+from mccprobe.flag_search.shares import Meter
 from mccprobe.flag_search.space import AS_IT_IS, Dimension, Point, Space
 from mccprobe.flag_search.strategies import article, best_of, exhaustive, smallest_wrong
 from mccprobe.flag_search.subjects import OrdinaryProgram, Subject

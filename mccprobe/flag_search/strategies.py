@@ -9,7 +9,7 @@ import itertools
 from collections.abc import Iterator
 
 from mccprobe.flag_search.evaluate import Evaluator
-from mccprobe.flag_search.objectives import Share
+from mccprobe.flag_search.shares import Share
 from mccprobe.flag_search.space import GROUPS, Point, require_bounded
 from mccprobe.flag_search.trials import WRONG
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from mccprobe.bench.statistics import Interval
 from mccprobe.errors import JournalUnreadable
-from mccprobe.flag_search.objectives import Share
+from mccprobe.flag_search.shares import Share
 from mccprobe.flag_search.space import Point, Space
 from mccprobe.oracle.verdict import Verdict
 

@@ -98,6 +98,14 @@ class Table:
         """A list of integers, numbers and strings; () if it is not there."""
         return tuple(self._items(key, (int, float, str), "numbers or strings"))
 
+    def numbers(self, key: str, *, low: float, high: float) -> tuple[float, ...]:
+        """A list of numbers from low to high; () if it is not there."""
+        values = tuple(self._items(key, (int, float), "numbers"))
+        for index, value in enumerate(values):
+            if not low <= value <= high:  # so nan is refused too
+                self.fail(f"{key}[{index}]", f"{shorten(str(value))} is not in {low:g} to {high:g}")
+        return tuple(map(float, values))
+
     def texts(self, key: str, *, required: bool = False) -> tuple[str, ...]:
         """A list of strings; () if it is not there, at least one if required."""
         if required and key not in self:

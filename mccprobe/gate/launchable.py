@@ -15,7 +15,7 @@ from pathlib import Path
 
 from mccprobe.toolchain.locate import demangle
 
-_STUB = re.compile(r"(\d+)(__device_stub__)")
+_STUB = re.compile(r"(\d{1,9})(__device_stub__)")
 _NVCC_NAME = re.compile(r"Z(?:\d|N)")  # nvcc puts the kernel's whole mangled name, less its underscore, into the stub's
 _EMULATED = re.compile(r"^mccprobe-sim: launch (.+) grid \(", re.MULTILINE)
 _VOID = "void "  # before the name of a template's instance

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias, cast, get_args
 
+from mccprobe.oracle.checks import finite_number
 from mccprobe.oracle.verdict import Verdict
 
 Kind = Literal["trial", "check", "bench", "search", "bisect", "why", "note"]
@@ -106,8 +107,8 @@ def read_entry(data: object) -> Entry:
 def _figure(value: object) -> Figure:
     if not isinstance(value, dict):
         raise ValueError("figures")
-    number = _get(value, "value", int | float | None)
-    if isinstance(number, bool) or (number is not None and not math.isfinite(number)):
+    number = value.get("value")
+    if number is not None and finite_number(number) is None:
         raise ValueError("figures")
     return Figure(number, _get(value, "unit", str))
 

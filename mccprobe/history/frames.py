@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from mccprobe.errors import UsageError
+from mccprobe.files import replace_file
 from mccprobe.history.entry import Entry
 from mccprobe.history.text import safe
 
@@ -83,11 +84,13 @@ def entries_frame(entries: Sequence[Entry]) -> Frame:
 
 def write_parquet(entries: Sequence[Entry], path: Path) -> None:
     """Raises UsageError without pandas and pyarrow; OSError when the file cannot be written."""
+    if not all(importlib.util.find_spec(name) for name in ("pandas", "pyarrow")):
+        raise UsageError(
+            "Parquet files need pandas and pyarrow", hint="pip install 'mccprobe[parquet]'; --csv needs nothing"
+        )
     frame = entries_frame(entries)
-    if importlib.util.find_spec("pyarrow") is None:
-        raise UsageError("Parquet files need pyarrow", hint="pip install 'mccprobe[parquet]'; --csv needs nothing")
     # a health key may hold a number here and a word there; Parquet columns have one type
     for name in frame.columns:
         if frame[name].dtype == object:
             frame[name] = frame[name].map(_cell).astype("string")
-    frame.to_parquet(path, engine="pyarrow", index=False)
+    replace_file(path, frame.to_parquet(None, engine="pyarrow", index=False))

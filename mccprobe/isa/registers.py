@@ -35,7 +35,7 @@ _AMDGPU = re.compile(
 )
 _NVIDIA = re.compile(r"(?<![\w.])(?P<bank>UR|UP|R|P)(?P<one>\d{1,4})(?!\d)(?P<low>)(?P<high>)(?P<shape>)")
 _X86 = re.compile(r"%([a-z][a-z0-9]*)")
-_FRAGMENT = re.compile(r"\[(\d+):(\d+)\]")
+_FRAGMENT = re.compile(r"\[(\d{1,9}):(\d{1,9})\]")
 _PATTERNS = {"mtgpu": _MTGPU, "amdgpu": _AMDGPU, "nvidia": _NVIDIA}
 
 # pipes, and beginnings of mnemonics, whose first operand is read
@@ -57,7 +57,7 @@ def _x86_family(name: str) -> tuple[str, str]:
     """(canonical register, width class): eax is ("ra", "e"), r8d ("r8", "d"), ymm3 ("v3", "ymm")."""
     if name[:3] in ("xmm", "ymm", "zmm"):
         return "v" + name[3:], name[:3]
-    found = re.fullmatch(r"r(\d+)([dwb]?)", name)
+    found = re.fullmatch(r"r(\d{1,9})([dwb]?)", name)
     if found:
         return "r" + found[1], found[2]
     if name[1:] in _LEGACY and name[0] in "re":

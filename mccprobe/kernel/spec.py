@@ -223,8 +223,8 @@ def _expected(table: Table, cases: tuple[Case, ...]) -> Expected:
 
 
 def _outcome(table: Table) -> Outcome:
-    share = tuple(float(value) for value in table.scalars("wrong_share")) or (0.0, 1.0)
-    if len(share) != 2 or not 0 <= share[0] <= share[1] <= 1:
+    share = table.numbers("wrong_share", low=0, high=1) or (0.0, 1.0)
+    if len(share) != 2 or share[0] > share[1]:
         table.fail("wrong_share", "expected the least and the largest share, such as [0.74, 0.76]")
     found = Outcome(
         toolchain=table.choice("toolchain", TOOLCHAINS),

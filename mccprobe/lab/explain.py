@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from mccprobe.lab.record import Finding
 
-_RANGE = re.compile(r"(\d+)-(\d+)")
+_RANGE = re.compile(r"(\d{1,9})-(\d{1,9})")
 
 
 @dataclass(frozen=True)

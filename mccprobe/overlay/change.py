@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from mccprobe.errors import BadDataFile, PatchDoesNotApply, UsageError
 
 CONTEXT_LINES = 1  # of the diff that goes into a report: an SDK's header is not to be quoted at length
-_HUNK = re.compile(r"^@@ -\d+(?:,(\d+))? \+\d+(?:,(\d+))? @@")
+_HUNK = re.compile(r"^@@ -\d+(?:,(\d{1,9}))? \+\d+(?:,(\d{1,9}))? @@")
 _FILE = re.compile(r"^\+\+\+ (\S+)")
 
 

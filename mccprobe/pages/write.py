@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mccprobe.errors import PackagesMissing, PageNotWritten
+from mccprobe.files import replace_file
 from mccprobe.pages.blocks import Page
 from mccprobe.pages.canvas import file_bytes
 from mccprobe.pages.render_html import render_html
@@ -91,14 +92,8 @@ def _require_ours(path: Path) -> None:
 
 
 def _replace(path: Path, data: bytes) -> Path:
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
     with _told(path):
-        try:
-            temporary.write_bytes(data)
-            temporary.replace(path)
-        finally:
-            temporary.unlink(missing_ok=True)
-    return path
+        return replace_file(path, data)
 
 
 @contextlib.contextmanager

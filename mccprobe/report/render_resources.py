@@ -1,4 +1,4 @@
-"""A resource report as text, CSV or Markdown. Pure: record in, text out; rich only for a terminal.
+"""A resource report as text, CSV or Markdown. Pure: record in, text out; a drawn table only for a terminal.
 
 A stand-in's heading stands before every line about its kernels, in every format.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 
 from mccprobe.console import visible
 from mccprobe.model.estimate import AT_MOST, Occupancy
@@ -16,6 +16,7 @@ from mccprobe.model.resources import KernelResources, is_mtgpu, sources
 from mccprobe.report.lines import joined, one_line
 from mccprobe.report.published import Comparison, scalar_text
 from mccprobe.report.resources_record import ResourceReport
+from mccprobe.report.terminal_table import Column, terminal_table
 
 _LABEL = 16  # characters of a label in front of its value
 _PER_THREAD = ("temp", "attribute", "internal", "coefficient", "vector", "accumulation")
@@ -33,40 +34,22 @@ def render_text(report: ResourceReport) -> str:
     return "\n\n".join(parts)
 
 
-def render_terminal(report: ResourceReport, width: int) -> str:
-    """An overview table drawn by rich, then the text."""
+def render_terminal(report: ResourceReport, width: int, *, color: bool = True) -> str:
+    """An overview table as a terminal shows it, then the text."""
     parts = []
     for heading in dict.fromkeys(kernel.heading for kernel in report.kernels):
         rows = [overview_row(kernel) for kernel in report.kernels if kernel.heading == heading]
-        table = _rich_table(rows, width - len(heading) - (2 if heading else 0))
+        room = width - len(heading) - (2 if heading else 0)
+        table = terminal_table(_COLUMNS, rows, room, color=color)
         parts.append("\n".join(f"{heading}: {line}" if heading else line for line in table))
     return "\n\n".join([*parts, render_text(report)])
 
 
-def _rich_table(rows: Sequence[list[str]], width: int) -> list[str]:
-    """Lines of the overview. Numbers keep their columns; names fold."""
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for name in OVERVIEW:
-        text = name in ("kernel", "target", "limiter")
-        least = 20 if name == "kernel" else None
-        table.add_column(
-            name, overflow="fold", justify="left" if text else "right", no_wrap=least is None, min_width=least
-        )
-    for row in rows:
-        table.add_row(*(Text(one_line(cell)) for cell in row))
-    stream = io.StringIO()
-    # with a width alone rich would fall back to 80 columns where TERM is dumb
-    width = max(width, MINIMUM_WIDTH)
-    Console(file=stream, force_terminal=True, color_system="standard", width=width, height=len(rows) + 2).print(table)
-    return stream.getvalue().rstrip("\n").split("\n")
-
-
-MINIMUM_WIDTH = 110  # of the overview; a narrower terminal wraps it
 OVERVIEW = ("kernel", "target", "registers", "shared", "private", "spills", "instructions", "blocks/MP", "limiter")
+_COLUMNS = tuple(
+    Column(name, right=name not in ("kernel", "target", "limiter"), fold={"kernel": 20, "limiter": 8}.get(name))
+    for name in OVERVIEW
+)
 
 
 def overview_row(kernel: KernelResources) -> list[str]:

@@ -9,12 +9,12 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
-import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from mccprobe.files import replace_file
 from mccprobe.toolchain.base import NOT_PROBED
 
 FORMAT_VERSION = 1  # of the cache file; another one is probed again
@@ -63,9 +63,7 @@ class ProbeCache:
             return
         with contextlib.suppress(OSError):
             self.folder.mkdir(parents=True, exist_ok=True)
-            temporary = self.folder / f".{key}.{os.getpid()}"
-            temporary.write_text(json.dumps(document, indent=1), encoding="utf-8")
-            temporary.replace(self.folder / f"{key}.json")
+            replace_file(self.folder / f"{key}.json", json.dumps(document, indent=1).encode())
 
 
 def device_nodes() -> list[str]:

@@ -15,7 +15,7 @@ from mccprobe.process import RunSpec, run
 from mccprobe.toolchain.base import Identity, Toolchain
 
 QUERY_TIMEOUT_S = 30.0
-_CLANG_VERSION = re.compile(r"clang version (\d+)\.")
+_CLANG_VERSION = re.compile(r"clang version (\d{1,9})\.")
 # mcc prints clang's line first and its own below it (mtgpu.md section 6); its own is the one to show
 _OWN_VERSION = re.compile(r"^(?:mcc|mccprobe-sim) version .*$", re.MULTILINE)
 WRAPPER_MARK = b"# mccprobe wrapper {"  # first kilobyte of the generated wrapper holds this line

@@ -17,6 +17,7 @@ from mccprobe.process import RunResult, RunSpec, run
 from mccprobe.toolchain.base import Identity
 from mccprobe.toolchain.findings import Findings
 from mccprobe.toolchain.jobs import Job, JobKind, back_end_argv, parse_jobs, value_after
+from mccprobe.toolchain.locate import is_program
 
 PROBE_TIMEOUT_S = 60.0  # one compile of a three-line kernel; only ends a hung compiler
 ARCHITECTURES = ("mp_22", "mp_31", "mp_21")  # S4000 first: the GPU that mccprobe is made for
@@ -247,10 +248,7 @@ class _Probe:
         """A tool of this very toolkit; never one of the same name from elsewhere."""
         folders = [self.identity.resolved.parent, self.identity.path.parent]
         folders += [self.root / "bin"] if self.root else []
-        for folder in folders:
-            if os.access(folder / name, os.X_OK) and (folder / name).is_file():
-                return folder / name
-        return None
+        return next((folder / name for folder in folders if is_program(folder / name)), None)
 
 
 def resolved_paths(jobs: Sequence[Job], root: Path | None) -> list[str]:

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import gzip
 import io
-import os
 import tarfile
 import zlib
 from pathlib import Path
 
 from mccprobe.errors import BadReport
+from mccprobe.files import replace_file
 
 MAX_FILES = 2000  # a report holds a few dozen; a bomb of names holds millions
 MAX_BYTES = 256 << 20  # unpacked: sources and bitcode, with room
@@ -37,12 +37,7 @@ def write_archive(folder: Path, archive: Path) -> None:
             member.type = tarfile.DIRTYPE if path.is_dir() else tarfile.REGTYPE
             member.size = len(content)
             tar.addfile(member, io.BytesIO(content))
-    temporary = archive.with_name(f".{archive.name}.{os.getpid()}")
-    try:
-        temporary.write_bytes(data.getvalue())
-        temporary.replace(archive)
-    finally:
-        temporary.unlink(missing_ok=True)
+    replace_file(archive, data.getvalue())
 
 
 def unpack(archive: Path, target: Path) -> Path:

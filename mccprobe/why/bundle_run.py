@@ -185,8 +185,11 @@ def _checked_result(bisect: dict[str, Any]) -> dict[str, Any]:
 
 
 def _argv(name: str, flags: Sequence[Sequence[str]]) -> list[str]:
-    """Driver arguments of a flag that the result names by its argv in one string."""
+    """Driver arguments of a flag that the result names by its argv in one string. Raises ValueError."""
     for argv in flags:
         if " ".join(argv) == name:
             return list(argv)
-    return shlex.split(name)  # a member of a bundle: one or two words
+    words = shlex.split(name)  # a member of a bundle: one or two words
+    if not words:
+        raise ValueError("flags of the result: a flag without a word")
+    return words

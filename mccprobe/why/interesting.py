@@ -32,6 +32,7 @@ from mccprobe.compilation.store import RunDirectory
 from mccprobe.compilation.unit import UNLIMITED, Unit
 from mccprobe.console import Console
 from mccprobe.errors import MccprobeError
+from mccprobe.files import replace_file
 from mccprobe.oracle.checks import Expected, Oracle, observe
 from mccprobe.oracle.verdict import Verdict
 from mccprobe.process import RunSpec, run
@@ -234,9 +235,7 @@ def keep_if_smaller(task: Task, source: Path) -> None:
         return
     data, best = source.read_bytes(), task.best
     if weight(task, data) < weight(task, (best if best.exists() else task.request.source).read_bytes()):
-        temporary = best.with_name(f".{best.name}.{os.getpid()}")
-        temporary.write_bytes(data)
-        temporary.replace(best)
+        replace_file(best, data)
 
 
 def read_task(path: Path) -> Task:

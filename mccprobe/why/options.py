@@ -16,7 +16,7 @@ from mccprobe.flags.datafile import shorten
 STEPS = ("flags", "screen", "bisect", "where", "table", "signature", "workarounds", "facts", "report")
 NEED_A_CULPRIT = frozenset(("where", "table", "signature", "workarounds", "report"))
 _UNIT_S = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0}
-_BUDGET = re.compile(r"(\d+(?:\.\d+)?)([smh]?)")
+_BUDGET = re.compile(r"(\d{1,9}(?:\.\d{1,9})?)([smh]?)")
 
 
 @dataclass(frozen=True)

@@ -31,8 +31,9 @@ from mccprobe.compilation.journal import Journal
 from mccprobe.compilation.ledger import Ledger
 from mccprobe.compilation.program import Rest
 from mccprobe.compilation.store import RunDirectory, disk_errors, file_digest
-from mccprobe.console import number_of
+from mccprobe.console import number_of, visible
 from mccprobe.errors import CannotReduce, ToolchainError
+from mccprobe.files import replace_file
 from mccprobe.oracle.checks import observe
 from mccprobe.process import RunSpec, run
 from mccprobe.report.record import Culprit
@@ -70,7 +71,7 @@ WARNINGS = (
     "implicit-int", "int-conversion", "incompatible-pointer-types", "format", "array-bounds", "shift-count-overflow",
     "shift-count-negative", "division-by-zero", "infinite-recursion", "strict-prototypes", "deprecated-non-prototype",
 )  # fmt: skip
-_PROGRESS = re.compile(rb"\(([-\d.]+)%, (\d+) bytes")
+_PROGRESS = re.compile(rb"\(([-\d.]+)%, (\d{1,18}) bytes")
 
 
 @dataclass(frozen=True)
@@ -112,13 +113,14 @@ def reduce_source(
     started = time.monotonic()
     ir = request.source.suffix in IR_SUFFIXES
     reducer = _reducer(request, ir=ir)
-    with disk_errors(folder):
+    if not ir:
+        require_text(folder.absolute() / request.source.name)
+    with disk_errors(folder, hint="free space; the same command goes on from there"):
         (folder / "work").mkdir(parents=True, exist_ok=True)
     untouched = _untouched(request, folder, ir=ir)
     best = folder / f"best{untouched.suffix}"
     work = folder / "work" / untouched.name
-    if not _same_source(folder, untouched):
-        best.unlink(missing_ok=True)
+    _forget_another_source(folder, untouched, best)
     tell("reduce: what must stay")
     symbol = culprit.symbol or culprit.function or ""
     task, screens, notes, test_s = _task(request, culprit.title, symbol, untouched, folder, ir=ir)
@@ -167,6 +169,17 @@ def _lines(data: bytes, *, ir: bool) -> int:
     return sum(bool(line.partition(b";")[0].strip()) for line in lines) if ir else len(lines)
 
 
+def require_text(path: Path) -> None:
+    """Raise CannotReduce for a name that C-Vise, which reads the names of files as UTF-8, ends with a traceback at."""
+    try:
+        str(path).encode()
+    except UnicodeEncodeError as error:
+        raise CannotReduce(
+            f"{visible(str(path))}: C-Vise takes only names that are UTF-8",
+            hint="give the source and the run directory other names, and begin a new run",
+        ) from error
+
+
 def _reducer(request: BisectRequest, *, ir: bool) -> Path:
     if not ir:
         return locate.require_program(
@@ -203,13 +216,13 @@ def _untouched(request: BisectRequest, folder: Path, *, ir: bool) -> Path:
     return target
 
 
-def _same_source(folder: Path, untouched: Path) -> bool:
-    """True if `best` is of this very source."""
+def _forget_another_source(folder: Path, untouched: Path, best: Path) -> None:
+    """Remove `best` unless it is of this very source. The stamp that says so is never written over by itself."""
     stamp = folder / "source.sha256"
     digest = file_digest(untouched)
-    same = stamp.is_file() and stamp.read_text() == digest
-    stamp.write_text(digest)
-    return same
+    if not (stamp.is_file() and stamp.read_text() == digest):
+        best.unlink(missing_ok=True)
+        replace_file(stamp, digest.encode())
 
 
 def _standing(request: BisectRequest, untouched: Path, folder: Path) -> BisectRequest:
@@ -351,11 +364,12 @@ def _run_reducer(
 ) -> bool:  # fmt: skip
     """True when it came to its own end; False when time ran out. Raises ToolchainError when it does not work."""
     limit = max(TEST_TIMEOUT_LEAST_S, TEST_TIMEOUT_FACTOR * test_s)
+    name = f"./{work.name}" if work.name.startswith("-") else work.name
     if ir:
-        argv = [str(reducer), f"--test={script}", "-o", work.with_suffix(".reduced.ll").name, work.name]
+        argv = [str(reducer), f"--test={script}", "-o", work.with_suffix(".reduced.ll").name, name]
     else:
         argv = [str(reducer), "--n", str(jobs), "--timeout", str(math.ceil(limit)), "--tidy", *_language(task)]
-        argv += [str(script), work.name]
+        argv += [str(script), name]
     told = [0.0]
 
     def progress(chunk: bytes) -> bytes:

@@ -28,9 +28,9 @@ from mccprobe.bisect_run.run import Progress, run_bisection
 from mccprobe.bisect_run.workspace import Workspace, open_workspace
 from mccprobe.compilation.ledger import Ledger
 from mccprobe.compilation.session import Session
-from mccprobe.compilation.store import remove_drafts
 from mccprobe.console import json_text, number_of
 from mccprobe.errors import BudgetSpent, ExitCode, Interrupted, MccprobeError, NoRoom
+from mccprobe.files import remove_dead_drafts
 from mccprobe.flags.catalogue import ResolvedFlag, load_catalogue
 from mccprobe.report.record import BisectReport, Culprit, Status
 from mccprobe.report.render_text import render_text
@@ -321,7 +321,7 @@ def _reduce(chain: _Chain, request: BisectRequest, culprit: Culprit) -> None:
         chain.deadline.require()
         folder = chain.root / "reduced"
         folder.mkdir(exist_ok=True)
-        remove_drafts(folder)
+        remove_dead_drafts(folder)
         made = reduce_source(
             request, culprit, folder=folder, jobs=chain.session.executor.width, tell=chain.tell, deadline=chain.deadline
         )

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from mccprobe.errors import InputError
+from mccprobe.files import replace_file
 from mccprobe.process import RunResult
 from mccprobe.trace.streams import run_on_own_streams
 from mccprobe.wrapper.flagset import WrapperSets
@@ -34,13 +35,10 @@ def run_in_front(
 def _wrapper_folder(data: bytes, cache: Path) -> Path:
     folder = cache / "wrapper" / hashlib.sha256(data).hexdigest()[:16]
     target = folder / COMMAND
-    temporary = folder / f".{COMMAND}.{os.getpid()}"
     try:
         folder.mkdir(parents=True, exist_ok=True)
         if not (target.is_file() and target.read_bytes() == data):
-            temporary.write_bytes(data)
-            temporary.chmod(0o755)
-            temporary.replace(target)
+            replace_file(target, data, mode=0o755)
     except OSError as error:
         text = f"{target}: cannot be written: {error.strerror or error}"
         raise InputError(text, hint="MCCPROBE_CACHE names another cache folder") from error

@@ -27,6 +27,9 @@ from mccprobe.wrapper.flagset import llvm_key
 from mccprobe.wrapper.install import found_in_path, is_launcher, read_installed, wrapper_path
 from mccprobe.wrapper.script import Stamp
 
+OVERRIDE = "CCC_OVERRIDE_OPTIONS"  # clang's driver edits its command line by it, behind the wrapper
+_CONFIGURATION = "Configuration file: "  # clang/lib/Driver/Driver.cpp, PrintVersion, which -### runs
+_SAYS = "mccprobe wrapper: "  # how the wrapper's own lines begin
 VARIABLES = ("MCCPROBE_WRAPPER", "MCCPROBE_SET", "MCCPROBE_FLAGS", "MCCPROBE_LOG")
 # Loads, a loop-carried sum and a branch, so that schedulers have a choice; no header (they differ from SDK to SDK).
 KERNEL = """__attribute__((global)) void mccprobe_probe(float *out, const float *in, int n) {
@@ -181,6 +184,7 @@ class _Proof:
             return
         with_flags = self._compile(self.on)
         result = self._call(self.on, ["-###", *self.arguments])
+        self._look_behind(result.stderr_text)
         self._reach(after[: len(after) - len(before)], parse_jobs(os.fsdecode(result.stderr)))
         if isinstance(with_flags, RunResult):
             complaint = with_flags.stderr_text.strip().splitlines()
@@ -228,6 +232,18 @@ class _Proof:
             return None, []
         self.status.kept = tuple(kept)
         return before[1:], after[1:]
+
+    def _look_behind(self, told: str) -> None:
+        """Options that come from elsewhere than the command line: the wrapper cannot compare them with its own."""
+        status = self.status
+        lines = told.splitlines()
+        status.problems += [line.removeprefix(_SAYS) for line in lines if line.startswith(_SAYS)]
+        if os.environ.get(OVERRIDE):
+            status.notes.append(f"{OVERRIDE}={os.environ[OVERRIDE]} changes each command line behind the wrapper")
+        for line in lines:
+            if line.startswith(_CONFIGURATION):
+                file = line.removeprefix(_CONFIGURATION).strip()
+                status.notes.append(f"the compiler reads {file} by itself; what it gives, the wrapper does not see")
 
     def _reach(self, added: Sequence[str], jobs: Sequence[Any]) -> None:
         """Count each added option in the argv of every device compile; the least of them counts."""

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import fcntl
+import json
 import os
 import signal
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from mccprobe.compilation.store import write_synced
 from mccprobe.cycle import edit
-from mccprobe.cycle.versions import FOLDER, EditStore, read_version
+from mccprobe.cycle.run import LATEST, write_summary
+from mccprobe.cycle.versions import FOLDER, EditStore, Version, digest_of, read_version
 from mccprobe.errors import BadDataFile, EditState
+from mccprobe.files import DRAFT, remove_dead_drafts
 from mccprobe.gate.build import BuildFailure
 from mccprobe.gate.check import GateReport
 from mccprobe.kernel.spec import KernelSpec, load_kernel
@@ -275,6 +281,146 @@ def test_a_kill_at_any_step_loses_nothing(kernel: KernelSpec, gate: Gate, comman
                 assert source(kernel).read_text() == RIGHT
         assert source(kernel).read_text() in (RIGHT, "right 2\n")
         assert store.state("open.json") is None
+        edit.begin(kernel, gate)  # any next command
+        edit.revert(kernel.folder)
+        assert not left_over(kernel), f"killed at step {steps}"
         if not killed:
             break
     assert steps > 2
+
+
+def left_over(kernel: KernelSpec) -> list[Path]:
+    """Drafts in the kernel's folder, beside its host program and in the store; `lock` and .gitignore belong there."""
+    store = kernel.folder / FOLDER
+    folders = (kernel.folder, kernel.host_sources[0].parent, store, store / "versions")
+    names = (".gitignore", FOLDER)
+    return [path for folder in folders if folder.is_dir() for path in folder.glob(".*") if path.name not in names]
+
+
+# --- drafts ----------------------------------------------------------------------------------------
+
+
+def test_drafts_of_the_dead_go_those_of_the_living_stay(tmp_path: Path) -> None:
+    target = tmp_path / "summary.json"
+    target.write_text("old")
+
+    def died() -> None:
+        write_synced(target, b"never")
+
+    assert _killed_at(1, died)  # before its rename
+    dead = [path for path in tmp_path.iterdir() if path != target]
+    assert len(dead) == 1
+    mine = tmp_path / f".summary.json{DRAFT}mine"
+    with mine.open("wb") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        remove_dead_drafts(tmp_path)
+        assert [path for path in tmp_path.iterdir() if path != target] == [mine]
+    remove_dead_drafts(tmp_path)
+    assert list(tmp_path.iterdir()) == [target]
+    assert target.read_text() == "old"
+
+
+def test_the_next_cycle_removes_what_a_killed_one_left(tmp_path: Path) -> None:
+    first, second = tmp_path / "cycle-1", tmp_path / "cycle-2"
+    first.mkdir()
+    second.mkdir()
+    assert _killed_at(2, lambda: write_summary({"a": 1}, first))  # before the rename of the newest one
+    assert len(list(tmp_path.iterdir())) == 3
+    write_summary({"a": 2}, second)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["cycle-1", "cycle-2", LATEST]
+
+
+# --- an edit folder that came with somebody's kernel ------------------------------------------------
+
+
+def crafted(kernel: KernelSpec, path: str, text: str = "pwned\n") -> str:
+    """An open edit whose last good version has the kernel's files and one more, with a digest that fits."""
+    store = EditStore(kernel)
+    version = read_version(kernel)
+    files = {**version.files, Path(os.path.normpath(kernel.folder / path)): (text.encode(), 0o644)}
+    with store.locked():
+        whole = Version(digest_of(kernel, files), files)
+        store.keep(whole)
+        store.write_state("good.json", {"schema_version": 1, "digest": whole.digest})
+        store.open_edit({"schema_version": 1, "from": whole.digest, "test": None, "reverting": False})
+    return whole.digest
+
+
+@pytest.mark.parametrize("path", ["../theirs/notes.txt", "../../notes.txt", "../notes.txt"])
+def test_a_path_outside_the_kernel_is_not_written(kernel: KernelSpec, path: str) -> None:
+    victim = kernel.folder / path
+    victim.parent.mkdir(exist_ok=True)
+    victim.write_text("mine")
+    source(kernel).write_text(WRONG)
+    digest = crafted(kernel, path)
+    source(kernel).write_text("right 2\n")
+    with pytest.raises(EditState, match="names no source beside it; nothing was put back") as caught:
+        edit.revert(kernel.folder)
+    assert digest in (caught.value.hint or "")
+    assert (victim.read_text(), source(kernel).read_text()) == ("mine", "right 2\n")
+
+
+@pytest.mark.parametrize("path", [".git/hooks/pre-commit", "../../.bashrc", "../common/.hidden", FOLDER + "/good.json"])
+def test_a_hidden_path_is_refused(kernel: KernelSpec, path: str) -> None:
+    digest = crafted(kernel, path)
+    with pytest.raises(BadDataFile, match="which is no file of a kernel"):
+        EditStore(kernel).load(digest)
+
+
+@pytest.mark.parametrize("entry", [
+    {"path": "/etc/motd"}, {"path": 5}, {"path": "a\0b"}, {"file": "../../good.json"}, {"file": 0}, {"mode": 1 << 20},
+    {"mode": -1}, {"mode": "x"},
+])  # fmt: skip
+def test_a_manifest_that_keep_did_not_write_is_refused(kernel: KernelSpec, gate: Gate, entry: dict[str, Any]) -> None:
+    digest = edit.begin(kernel, gate).version
+    file = EditStore(kernel).versions / digest / "manifest.json"
+    manifest = json.loads(file.read_text())
+    file.write_text(json.dumps([{**manifest[0], **entry}, *manifest[1:]]))
+    with pytest.raises(BadDataFile):
+        edit.revert(kernel.folder)
+
+
+@pytest.mark.parametrize("digest", ["../../../elsewhere", "/tmp/x", "", 5, None])
+def test_a_good_version_elsewhere_is_refused(kernel: KernelSpec, gate: Gate, digest: object) -> None:
+    edit.begin(kernel, gate)
+    EditStore(kernel).write_state("good.json", {"schema_version": 1, "digest": digest})
+    for command in (lambda: edit.revert(kernel.folder), lambda: edit.test(kernel, gate)):
+        with pytest.raises(BadDataFile, match="32 hexadecimal digits"):
+            command()
+
+
+def test_a_link_out_of_the_folder_is_not_followed(kernel: KernelSpec, tmp_path: Path) -> None:
+    """Neither a folder nor a file that is a link; and the store itself may be none."""
+    theirs = tmp_path / "theirs"
+    theirs.mkdir()
+    (theirs / "notes.txt").write_text("mine")
+    (kernel.folder / "sub").mkdir()
+    crafted(kernel, "sub/notes.txt")
+    (kernel.folder / "sub").rmdir()
+    (kernel.folder / "sub").symlink_to(theirs)
+    with pytest.raises(EditState, match=r"sub/notes.txt, which is .*theirs/notes.txt, lies outside"):
+        edit.revert(kernel.folder)
+    (kernel.folder / "sub").unlink()
+    (kernel.folder / "sub").mkdir()
+    (kernel.folder / "sub" / "notes.txt").symlink_to(theirs / "notes.txt")
+    with pytest.raises(EditState, match="lies outside"):
+        edit.revert(kernel.folder)
+    assert (theirs / "notes.txt").read_text() == "mine"
+    store = kernel.folder / FOLDER
+    store.rename(theirs / "store")
+    store.symlink_to(theirs / "store")
+    with pytest.raises(EditState, match="is a link"):
+        edit.revert(kernel.folder)
+
+
+def test_a_shared_header_behind_a_link_is_part_of_the_version(kernel: KernelSpec, gate: Gate, tmp_path: Path) -> None:
+    """It is noticed when it changes, and left alone when nothing changed."""
+    (tmp_path / "shared.h").write_text("shared")
+    (kernel.folder / "link.h").symlink_to(tmp_path / "shared.h")
+    edit.begin(kernel, gate)
+    source(kernel).write_text("right 2\n")
+    assert edit.revert(kernel.folder).files == (str(source(kernel)),)
+    assert (kernel.folder / "link.h").is_symlink()
+    edit.begin(kernel, gate)
+    (tmp_path / "shared.h").write_text("other")
+    assert edit.test(kernel, gate).files == ("link.h",)

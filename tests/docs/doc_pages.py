@@ -210,7 +210,7 @@ def _same(expected: str, actual: str) -> bool:
 
 def repository_pages(root: Path) -> list[Path]:
     """Every Markdown file that people read: no goldens, no data of tests, nothing generated."""
-    left_out = {"build", "dist", "mccprobe-out", "goldens", "data", "_kernels", "_wrappers", "node_modules"}
+    left_out = {"build", "dist", "mccprobe-out", "goldens", "data", "_kernels", "_wrappers", "_facts", "node_modules"}
     found = [
         path
         for path in root.rglob("*.md")

@@ -5,10 +5,13 @@ from __future__ import annotations
 import importlib
 import re
 import tomllib
+from collections.abc import Iterator
 from pathlib import Path
 
+import click
 import pytest
 
+from mccprobe import cli
 from mccprobe.doctor import selftest
 from mccprobe.doctor.assumptions import Assumption, assumptions
 from mccprobe.doctor.probes import PROBES
@@ -52,7 +55,8 @@ def test_public_facts_that_the_code_cites_are_in_the_table() -> None:
     citing = set()
     for path in PACKAGE.rglob("*.py"):
         module = "mccprobe." + path.relative_to(PACKAGE).with_suffix("").as_posix().replace("/", ".")
-        if "mtgpu.md" in path.read_text("utf-8") and not module.startswith("mccprobe.doctor"):
+        # cli holds no constant: it says where the page is
+        if "mtgpu.md" in path.read_text("utf-8") and not module.startswith(("mccprobe.doctor", "mccprobe.cli")):
             citing.add(module)
     # told of a bundle of flags, whose members no compile shows; and a name in a listing
     elsewhere = {"mccprobe.wrapper.flagset"}
@@ -63,6 +67,29 @@ def test_every_part_says_what_it_costs() -> None:
     for part in parts_table():
         needed = {"program": "asks", "library": "modules", "file": "files"}[part["kind"]]
         assert part["name"] and part["costs"] and part["install"] and part[needed]
+
+
+def _commands(command: click.Command, path: str = "") -> Iterator[tuple[str, click.Command]]:
+    yield path, command
+    if isinstance(command, click.Group):
+        context = click.Context(command)
+        for name in command.list_commands(context):
+            if (inner := command.get_command(context, name)) is not None:
+                yield from _commands(inner, f"{path} {name}".strip())
+
+
+def test_options_that_the_texts_name_exist() -> None:
+    """`report --spill-threshold-bytes`: at that command where one is named in front of it, else at any."""
+    options = {
+        name: {spelling for one in command.params for spelling in one.opts} for name, command in _commands(cli.root)
+    }
+    anywhere = set().union(*options.values())
+    texts = [text for one in TABLE for text in (one.breaks, one.unchecked)] + [part["costs"] for part in parts_table()]
+    found = [one.groups() for text in texts for one in re.finditer(r"(?:(\w+(?: \w+)?) )?(--[a-z][\w-]*)", text)]
+    assert len(found) > 8
+    for words, option in found:
+        command = next((one for one in (words, (words or "").rpartition(" ")[2]) if one in options), None)
+        assert option in (options[command] if command else anywhere), f"{command or 'nothing'} has no {option}"
 
 
 def test_every_extra_that_the_package_imports_is_a_part(root: Path) -> None:

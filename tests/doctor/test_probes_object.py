@@ -46,7 +46,7 @@ GOOD = (
     "version-line", "clang-version", "device-source", "offload-arch", "raw-bundle", "bundle-ids", "device-elf",
     "code-symbols", "metadata-note", "note-messagepack", "assembly-text", "metadata-keys", "metadata-version",
     "arch-id", "two-carriers", "shared-reserve", "temp-registers", "spill-base", "listing-lines", "pipe-names",
-    "shared-symbol", "vendor-objdump", "twelve-byte-words", "bundler-options",
+    "shared-symbol", "vendor-objdump", "twelve-byte-words", "bundler-options", "max-block", "all-ones",
 )  # fmt: skip
 
 
@@ -127,6 +127,8 @@ CHANGES: dict[str, dict[str, Any]] = {
     "shared-reserve": {"kernel": {"shared_memory_size": 128}},
     "temp-registers": {"kernel": {"temp_reg_count": 9}},
     "spill-base": {"kernel": {"args": [{".kind": 18}]}},
+    "max-block": {"kernel": {"max_block_size": 1024}},
+    "all-ones": {"kernel": {"barrier_coef": 4}},
     "listing-lines": {"body": BODY.replace("\t.text\n", "\t.text\n?? what is this\n")},
     "pipe-names": {"body": BODY.replace("CTRL.END", "XYZZY.END")},
     "shared-symbol": {"body": BODY.replace("llvm.musa.kernel.", "other.")},

@@ -25,6 +25,12 @@ class SmallDisk:
         command = [*self.prefix, "mount", "-o", f"remount,{options}", str(self.place)]
         subprocess.run(command, check=True, capture_output=True)
 
+    def fill(self) -> None:
+        """Leave no byte, in a file `filler`."""
+        with contextlib.suppress(OSError), (self.seen(self.place) / "filler").open("wb", buffering=0) as file:
+            while True:
+                file.write(bytes(4096))
+
     def seen(self, path: Path) -> Path:
         """The path of a file on the disk for us, who do not see the disk."""
         return self.root / path.relative_to("/")

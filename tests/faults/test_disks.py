@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import random
 import shutil
@@ -12,9 +13,11 @@ from typing import Any
 import pytest
 from faults_counts import DISKS
 from faults_disk import small_disk
-from faults_life import SCENES, Chain, Life, Scene, Undisturbed, lines
+from faults_life import SCENES, TESTS, Chain, Life, Scene, Undisturbed, lines
 
 OPTIONS = ["size=4k", pytest.param("ro", marks=pytest.mark.soak)]
+LISTING = TESTS / "isa_learn" / "data" / "sass" / "axpy_f32.txt"
+ASSEMBLY = TESTS / "isa" / "data" / "demo-mp22.s"
 NO_ROOM = ("the disk is full", "No space left on device")
 
 
@@ -188,3 +191,71 @@ def test_a_bug_report_without_room(options: str, tmp_path: Path, cache: Path) ->
         chain.given = ["bug-report", "run", "-o", str(disk.place / "bug"), "--json"]
         clear_error(chain.live(), 4, *NO_ROOM, "Read-only file system")
         assert not list(disk.seen(disk.place).iterdir())
+
+
+KEPT = "kept.out"  # on the disk before there was no room any more
+WRITTEN_OVER = {
+    "journal-csv": ("journal", "export", "--journal", "book.jsonl", "--csv", "{file}"),
+    "journal-parquet": ("journal", "export", "--journal", "book.jsonl", "--parquet", "{file}"),
+    "flags-harvest": ("flags", "harvest", "--compiler", "clang-14", "-o", "{file}"),
+    "isa-learn": ("isa", "learn", "--from", str(LISTING), "-o", "{file}"),
+    "report-html": ("report", str(ASSEMBLY), "--html", "{file}"),
+}
+
+
+@pytest.mark.parametrize("name", WRITTEN_OVER)
+def test_a_file_that_is_written_over_stays_where_there_is_no_room(name: str, tmp_path: Path, cache: Path) -> None:
+    """Whole or as it was: neither half a file nor a draft, and what the last command wrote is not lost."""
+    if name == "journal-parquet":
+        pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+    if name == "report-html":
+        pytest.importorskip("jinja2", reason="jinja2 is not installed")
+    chain = Chain(SCENES["bisect"], tmp_path / "chain", cache)
+    chain.given = ["journal", "note", "a thought " * 50, "--journal", "book.jsonl", "--json"]
+    assert chain.live().code == 0
+    with small_disk(chain.cwd / "disk", "4m") as disk:
+        chain.enter(disk.prefix, disk.root)
+        kept = disk.place / KEPT
+        chain.given = [*(word.format(file=kept) for word in WRITTEN_OVER[name]), "--json"]
+        assert chain.live().code == 0, chain.lives[-1]
+        before = disk.seen(kept).read_bytes()
+        assert before
+        disk.fill()
+        clear_error(chain.live(), 4, *NO_ROOM)
+        assert disk.seen(kept).read_bytes() == before
+        assert {path.name for path in disk.seen(disk.place).iterdir()} == {KEPT, "filler"}
+
+
+def test_an_answer_is_shown_though_the_journal_has_no_room(tmp_path: Path, cache: Path) -> None:
+    """What was measured for an hour is not lost because the line about it could not be written."""
+    chain = Chain(SCENES["bisect"], tmp_path / "chain", cache)
+    with small_disk(chain.cwd / "disk", "64k") as disk:
+        chain.enter(disk.prefix, disk.root)
+        disk.fill()
+        words = ["check", "barrier", "--toolchain", "sim", "--seed", "1", "--journal", str(disk.place / "book.jsonl")]
+        chain.given = words
+        life = chain.live()
+        assert life.code == 4 and "book.jsonl: cannot be written: the disk is full" in life.stderr, life
+        assert "gate PASSED" in life.stdout, life
+        chain.given = [*words, "--json"]
+        clear_error(chain.live(), 4, *NO_ROOM)  # one document, and it tells the error
+
+
+def test_a_reduction_without_room(tmp_path: Path, cache: Path) -> None:
+    """No bug of ours, and what was found so far is still there and still believed."""
+    if shutil.which("cvise") is None:
+        pytest.skip("cvise is not installed")
+    chain = on_disk(SCENES["bisect"], tmp_path / "chain", cache)
+    with small_disk(chain.run.parent, "64m") as disk:
+        chain.enter(disk.prefix, disk.root)
+        assert chain.live().code == 0
+        reduced = disk.seen(chain.run) / "reduced"
+        reduced.mkdir()
+        source = (chain.cwd / "field.c").read_bytes()
+        (reduced / "source.sha256").write_text(hashlib.sha256(source).hexdigest())
+        (reduced / "best.c").write_bytes(source)
+        before = {path.name: path.read_bytes() for path in reduced.iterdir()}
+        disk.fill()
+        chain.given = ["reduce", str(chain.run), "--budget", "5s", "--json"]
+        clear_error(chain.live(), 4, *NO_ROOM)
+        assert {name: (reduced / name).read_bytes() for name in before} == before

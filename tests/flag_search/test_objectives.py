@@ -11,16 +11,13 @@ from mccprobe.bench.statistics import Interval
 from mccprobe.errors import ToolchainError, UsageError
 from mccprobe.flag_search.objectives import (
     Instructions,
-    Measured,
-    Share,
     _perf_value,
     _refs_value,
     default_objective,
-    exact_share,
     make_meter,
-    paired,
 )
 from mccprobe.flag_search.report import share_dict, shown_share
+from mccprobe.flag_search.shares import Measured, Share, exact_share, paired
 from mccprobe.flag_search.subjects import CompiledKernel, GatedKernel, GateSettings, Made, OrdinaryProgram
 from mccprobe.kernel.spec import shipped_kernel
 from mccprobe.toolchain.amdgcn import AmdgcnToolchain

@@ -24,9 +24,9 @@ from mccprobe.compilation.store import RunDirectory
 from mccprobe.errors import BudgetSpent, JournalUnreadable, OracleUnusable, SourceDoesNotCompile
 from mccprobe.flag_search.ablation import ablate
 from mccprobe.flag_search.evaluate import Evaluator, Limits
-from mccprobe.flag_search.objectives import Measured, Share, exact_share, paired
 from mccprobe.flag_search.record import Recorder
 from mccprobe.flag_search.run import Hooks, SearchRequest, run_search
+from mccprobe.flag_search.shares import Measured, Share, exact_share, paired
 from mccprobe.flag_search.space import AS_IT_IS, Choice, Dimension, Point, Space
 from mccprobe.flag_search.strategies import article, exhaustive, smallest_wrong
 from mccprobe.flag_search.subjects import COMPILED_ONLY, Made

@@ -96,6 +96,12 @@ def test_show(run: Run, name: str, said: list[str]) -> None:
     assert _document(run("show", name, "--json"))["status"] in ("flag", "set")
 
 
+def test_a_cited_page_can_be_opened(run: Run) -> None:
+    """The page of public facts lies in no folder that an installed mccprobe has under its cited name."""
+    assert "mccprobe help facts" in run("show", "mtgpu-enable-internal-regs-ra")[1]
+    assert "help facts" not in run("show", "enable-misched")[1]
+
+
 def test_a_sets_members_carry_only_their_own_values_risks(run: Run) -> None:
     assert "relaxed" not in run("show", "gemm-s4000")[1]
 

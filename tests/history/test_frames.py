@@ -59,6 +59,10 @@ def test_without_pandas_or_pyarrow_the_error_says_what_to_do(monkeypatch: pytest
     with pytest.raises(UsageError, match="pyarrow") as error:
         write_parquet(ENTRIES, tmp_path / "x.parquet")
     assert "mccprobe[parquet]" in error.value.hint and not (tmp_path / "x.parquet").exists()
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None if name == "pandas" else object())
+    with pytest.raises(UsageError, match="pandas and pyarrow") as error:
+        write_parquet(ENTRIES, tmp_path / "x.parquet")
+    assert "mccprobe[parquet]" in error.value.hint
     monkeypatch.setitem(sys.modules, "pandas", None)
     with pytest.raises(UsageError, match="pandas"):
         entries_frame(ENTRIES)

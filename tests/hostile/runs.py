@@ -159,7 +159,7 @@ def read_kernel(path: Path) -> object:
 
 
 def kernel_seeds() -> list[bytes]:
-    found = files("kernels/gemm/kernel.toml", "kernels/narrow/kernel.toml")()
+    found = files("kernels/gemm/kernel.toml", "kernels/narrow/kernel.toml", "kernels/subwarp-divergence/kernel.toml")()
     return [one.replace(b"../common/", b"") for one in found]
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import gzip
 import io
 import json
+import re
+import shutil
 import tarfile
 from dataclasses import replace
 from pathlib import Path
@@ -18,10 +20,12 @@ from mccprobe.compilation.line_feed import MOST_BYTES, LineFeed
 from mccprobe.errors import BadDataFile, BadReport, InputError, JournalUnreadable
 from mccprobe.flag_search.space import default_space
 from mccprobe.flag_search.trials import read_trials
+from mccprobe.history.entry import _figure
 from mccprobe.isa.flow import target_index
 from mccprobe.isa.listing import parse_listing
 from mccprobe.isa.operands import parse_operand
 from mccprobe.isa.records import Function
+from mccprobe.kernel.spec import load_kernel
 from mccprobe.lab.record import LabReportUnreadable, read_observation
 from mccprobe.report.ptxas import parse_ptxas
 from mccprobe.toolchain.command import split_response_text
@@ -128,6 +132,24 @@ def test_lines_of_a_journal_that_it_never_wrote(data: bytes, tmp_path: Path) -> 
         Journal(tmp_path / "journal.jsonl")
 
 
+@pytest.mark.parametrize("share", [
+    '["x", 1]', f"[{'9' * 400}, 1]", "[nan, 1]", "[0.5]", "[0.6, 0.5]", "[-1, 1]", "[0, 2]",
+])  # fmt: skip
+def test_a_share_of_wrong_elements_that_is_none(share: str, tmp_path: Path) -> None:
+    kernels = Path(__file__).resolve().parents[2] / "kernels"
+    for name in ("subwarp-divergence", "common"):
+        shutil.copytree(kernels / name, tmp_path / name)
+    file = tmp_path / "subwarp-divergence/kernel.toml"
+    file.write_text(re.sub(r"wrong_share = .*", f"wrong_share = {share}", file.read_text(), count=1))
+    with pytest.raises(BadDataFile, match="wrong_share"):
+        load_kernel(file)
+
+
+def test_a_figure_too_large_for_a_number() -> None:
+    with pytest.raises(ValueError, match="figures"):
+        _figure({"value": 10**400, "unit": "s"})
+
+
 @pytest.mark.parametrize("line", [DEEP, b"{", b"[]", b'{"t": "share", "point": []}', b"9" * 5000])
 def test_lines_of_a_search_that_it_never_wrote(line: bytes, tmp_path: Path) -> None:
     (tmp_path / "t.jsonl").write_bytes(search_seed()[0] + line + b"\n")
@@ -145,6 +167,13 @@ def test_a_finished_run_of_somebody_else(change: dict[str, Any], tmp_path: Path)
     (tmp_path / "run.json").write_bytes(DEEP)
     with pytest.raises(BadReport, match="not JSON"):
         open_run(tmp_path)
+
+
+def test_a_finished_run_with_a_flag_of_blanks(tmp_path: Path) -> None:
+    asked, _, result = finished_seeds()[0].partition(PARTS)
+    document = json.loads(result) | {"flags": [" "]}
+    with pytest.raises(BadReport, match="a flag without a word"):
+        read_finished(PARTS.join((asked, json.dumps(document).encode())), tmp_path)
 
 
 def test_recipes_nested_and_dotted_without_end(tmp_path: Path) -> None:

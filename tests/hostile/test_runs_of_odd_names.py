@@ -62,3 +62,40 @@ def test_a_newline_in_every_name(tmp_path: Path, compiler: Callable[..., str], r
     assert run.code == 1 and run.stdout.startswith("NO DIFFERENCE"), run
     lines = (run.stdout + run.stderr).splitlines()
     assert not [line for line in lines if line.startswith(("SIMULATED", "b/", "h"))], run
+
+
+def test_a_search_and_its_picture(tmp_path: Path, compiler: Callable[..., str], run_cli: Callable[..., Any]) -> None:
+    """Letters that no font has, dollars that are no formula."""
+    pytest.importorskip("matplotlib", reason="matplotlib is not installed")
+    folder = tmp_path / ODD
+    folder.mkdir()
+    known = ROOT / "tests/flag_search"
+    (folder / f"{ODD} $x^$.c").write_bytes((known / "known.c").read_bytes())
+    options = (
+        "--space", known / "known.toml", "--objective", "code-size", "--strategy", "exhaustive", "--toolchain", "clang",
+        "--compiler", compiler(14), "--plot", folder / f"{ODD}.svg", "-o", folder / "run",
+    )  # fmt: skip
+    run = run_cli("flags", "search", folder / f"{ODD} $x^$.c", *options, "--", "-O1", "-lm", cwd=folder)
+    assert run.code in (0, 1) and not STEERING & set(run.stdout + run.stderr), run
+    assert (folder / f"{ODD}.svg").read_text("utf-8").startswith("<?xml")
+
+
+def test_reduce_says_which_names_its_tool_cannot_take(tmp_path: Path) -> None:
+    from mccprobe.errors import CannotReduce
+    from mccprobe.why.reduce import require_text
+
+    require_text(tmp_path / "漢字 $(touch pwned)\n.c")
+    with pytest.raises(CannotReduce, match="only names that are UTF-8") as caught:
+        require_text(tmp_path / ODD)
+    assert not STEERING & set(str(caught.value))
+
+
+@pytest.mark.parametrize("name", ["out", ODD])
+def test_where_a_check_leaves_what_it_built(
+    name: str, tmp_path: Path, compiler: Callable[..., str], run_cli: Callable[..., Any]
+) -> None:
+    """Named from the working directory, where the compiler does not run."""
+    compiler(14)
+    run = run_cli("check", "barrier", "--toolchain", "sim", "--seed", "1", "-o", name, cwd=tmp_path)
+    assert run.code == 0 and "gate PASSED" in run.stdout, run
+    assert list((tmp_path / name).rglob("*.o"))

@@ -27,6 +27,14 @@ def test_skips():
 """
 SKIPS_13 = SKIPS_14.replace("clang++-14", "clang-13")
 SKIPS_UNNAMED = SKIPS_14.replace("clang++-14", "something")
+OTHER_TOOL = """
+import pytest
+@pytest.mark.toolchain
+def test_skips(request):
+    request.node.user_properties.append(("toolchain", "clang-14"))  # what the marker names, and what works here
+    pytest.skip("clang-offload-bundler-19 is not installed")
+"""
+NO_TOOL_TOLD = OTHER_TOOL.replace("clang-offload-bundler-19 is not", "nothing is")
 NEEDS_99 = """
 import pytest
 @pytest.mark.toolchain("clang-99")
@@ -78,10 +86,12 @@ def _last_words(output: str) -> list[str]:
         ({"a": RAN, "b": SKIPS_13}, []),
         ({"a": RAN, "b": SKIPS_14}, ["test_skips was skipped; CI must have clang-14"]),
         ({"a": RAN, "b": SKIPS_UNNAMED}, ["test_skips was skipped and names no tool"]),
+        ({"a": RAN, "b": OTHER_TOOL}, []),
+        ({"a": RAN, "b": NO_TOOL_TOLD}, ["test_skips was skipped; CI must have clang-14"]),
         ({"b": SKIPS_13}, ["no real-compiler test ran (1 skipped)"]),
         ({"a": NO_TOOLCHAIN}, ["no real-compiler test ran (0 skipped)"]),
     ],
-    ids=["ran", "optional", "required", "unnamed", "all-skipped", "none-there"],
+    ids=["ran", "optional", "required", "unnamed", "other-tool", "no-tool-told", "all-skipped", "none-there"],
 )
 def test_ci_fails_unless_real_compilers_ran(tmp_path: Path, files: dict[str, str], words: list[str]) -> None:
     code, output = _pytest(tmp_path, ci=True, **files)

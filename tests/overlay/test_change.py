@@ -85,7 +85,8 @@ def test_a_real_diff_and_the_real_patch(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("", "no hunk"), ("just words\n", "no hunk"), ("@@ -1,2 +1,2 @@\n a\n", "cut off"),
+        ("", "no hunk"), ("just words\n", "no hunk"), (f"@@ -1,{'9' * 5000} +1 @@\n-a\n+b\n", "no hunk"),
+        ("@@ -1,2 +1,2 @@\n a\n", "cut off"),
         ("@@ -0,0 +1 @@\n+x\n", "no line to be found by"), ("@@ -1 +1 @@\n a\n", "changes nothing"),
         ("--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n+b\n--- a/y\n+++ b/y\n@@ -1 +1 @@\n-a\n+b\n", "changes 2 files"),
     ],

@@ -108,7 +108,7 @@ def test_without_any_extra(mccprobe: Callable[..., Any]) -> None:
         (("report", "gemm", "--html", "page.html"), "pages"),
         (("flags", "search", "gemm", "--strategy", "tpe"), "search"),
         ((*BISECT, "--scheduler", "tcp://127.0.0.1:8786"), "cluster"),
-        (("journal", "export", "--parquet", "x.parquet"), "frames"),
+        (("journal", "export", "--parquet", "x.parquet"), "parquet"),
     ]:
         ran = mccprobe(*command)
         assert ran.code in (2, 3) and f"pip install 'mccprobe[{extra}]'" in ran.stderr, ran

@@ -60,6 +60,13 @@ def test_a_topic_as_text_and_as_rows(topic: str, run_cli: RunCli) -> None:
         assert row["name"] in text.stdout and row["meaning"] in text.stdout
 
 
+def test_facts_are_the_page_that_sources_cite(run_cli: RunCli) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "reference" / "mtgpu.md").read_text("utf-8")
+    assert run_cli("help", "facts").stdout == page
+    rows = json.loads(run_cli("help", "facts", "--json").stdout)["rows"]
+    assert any(row["name"].startswith("5.4 ") for row in rows)  # flags cite it so
+
+
 def test_exit_codes_are_those_of_the_errors(run_cli: RunCli) -> None:
     rows = json.loads(run_cli("help", "exit-codes", "--json").stdout)["rows"]
     assert {row["name"]: row["meaning"] for row in rows} == {str(int(c)): m for c, m in EXIT_CODE_MEANINGS.items()}

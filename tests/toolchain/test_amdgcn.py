@@ -77,14 +77,15 @@ def test_it_is_found_out_what_it_can() -> None:
 @pytest.mark.toolchain("clang-14")
 @pytest.mark.parametrize(
     "kernel",
-    # some that differ: all of them take minutes
-    [folder for folder in find_shipped_kernels() if folder.name in {"gemm", "rebuilt-0", "split-k", "barrier"}],
+    # some that differ: all of them take minutes; gemm is compiled below
+    [folder for folder in find_shipped_kernels() if folder.name in {"rebuilt-0", "split-k", "barrier"}],
     ids=lambda folder: folder.name,
 )
 def test_shipped_kernels_compile(kernel: Path, toolchain: AmdgcnToolchain, tmp_path: Path) -> None:
     spec = load_kernel(kernel)
+    less = ["-O1"] if kernel.name == "rebuilt-0" else []  # of its 128x128 tile -O3 makes three times the work
     for source in spec.sources:
-        assert compiled(toolchain, source, tmp_path, *spec.compile_args)
+        assert compiled(toolchain, source, tmp_path, *spec.compile_args, *less)
 
 
 @pytest.mark.toolchain("clang-14")

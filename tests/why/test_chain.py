@@ -134,6 +134,7 @@ def test_three_edges_under_profile(run_cli: RunCli, check: Callable[[Any], dict[
     edges = [(edge["execution"], edge["from"], edge["to"]) for edge in document["bisect"]["edges"]]
     assert edges == [(320, "GOOD", "BAD"), (333, "BAD", "GOOD"), (346, "GOOD", "BAD")]
     assert document["bisect"]["monotone"] is False
+    assert {edge["pass"] for edge in document["bisect"]["edges"] if edge["to"] == "BAD"} == {"LoopFlattenPass"}
     text = (tmp_path / "run/report.txt").read_text()
     assert text.count("\n  edge ") == 3
 

@@ -117,6 +117,23 @@ def test_status_on_the_users_kernel(run: Run, sdk: SimSdk, tmp_path: Path) -> No
     assert found["changes_object"] is None and "even without flags" in found["problems"][0]
 
 
+def test_status_says_what_comes_from_elsewhere(run: Run, sdk: SimSdk, tmp_path: Path) -> None:
+    prefix, compiler = tmp_path / "prefix", tmp_path / "sdk/mcc"
+    compiler.parent.mkdir()
+    compiler.write_text(
+        '#!/bin/sh\ncase "$*" in *-###*) echo "Configuration file: /etc/site.cfg" >&2 ;; esac\n'
+        f'exec {sdk.mcc} "$@"\n'
+    )
+    compiler.chmod(0o755)
+    run("install", "--mcc", compiler, "--prefix", prefix)
+    env = {"PATH": in_front(prefix / "bin"), "MCCPROBE_FLAGS": "-mllvm -misched=ilpmax"}
+    harmless = status_of(run, "--prefix", str(prefix), code=0, CCC_OVERRIDE_OPTIONS="# +-g0", **env)
+    assert any("CCC_OVERRIDE_OPTIONS=# +-g0 changes" in note for note in harmless["notes"])
+    assert any("reads /etc/site.cfg by itself" in note for note in harmless["notes"])
+    unseen = status_of(run, "--prefix", str(prefix), code=1, CCC_OVERRIDE_OPTIONS="# +-mllvm +-misched=ilpmin", **env)
+    assert any("may give LLVM options" in problem for problem in unseen["problems"]) and unseen["added"] == []
+
+
 @pytest.mark.parametrize(
     ("case", "says"),
     [

@@ -1,0 +1,100 @@
+"""Files that are there in full or not at all: a draft beside the place, then a rename.
+
+For whatever may be written over a file that is there: on a full disk, at Ctrl-C and at kill -9 the old content stays.
+A draft is locked while it is written, so what a killed process left is told from what a living one writes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+STREAMS = ("/dev/std", "/dev/fd/", "/proc/")  # names of open files: whoever opened one wants the bytes there
+DRAFT = ".mccprobe-draft-"  # in the name of a file that is being written
+_NAME_BYTES = 200  # of the file's own name in that of its draft: a name has at most 255
+_TRIES = 20  # somebody may take a draft away between our making it and our lock on it
+
+
+def replace_file(path: Path, data: bytes, *, mode: int | None = None, sync: bool = False) -> Path:
+    """Write all of `data` to `path`, or leave it as it is. Returns `path`. Raises OSError.
+
+    A symbolic link stays one. What holds nothing to lose (a pipe, a terminal, /dev/null) is written to, not replaced.
+    mode: rights of the file; None: those of the file that is there, or of any new file. sync: on the disk at the end.
+    """
+    place = Path(os.path.realpath(path))
+    there = place.exists()
+    if there and (not place.is_file() or str(path.absolute()).startswith(STREAMS)):
+        path.write_bytes(data)
+        return path
+    if there and not os.access(place, os.W_OK):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+    handle, draft = _new_draft(place)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+            file.flush()
+            if sync:
+                os.fsync(file.fileno())
+            if mode is not None or there:
+                draft.chmod(place.stat().st_mode & 0o777 if mode is None else mode)
+            draft.replace(place)
+    except BaseException:
+        draft.unlink(missing_ok=True)
+        raise
+    if sync:
+        sync_folder(place.parent)
+    return path
+
+
+def _new_draft(path: Path) -> tuple[int, Path]:
+    """An empty file beside `path` with a lock that ends with this process."""
+    name = os.fsdecode(os.fsencode(path.name)[:_NAME_BYTES])
+    for _ in range(_TRIES):
+        draft = path.with_name(f".{name}{DRAFT}{os.urandom(4).hex()}")
+        handle = os.open(draft, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+        with contextlib.suppress(OSError):  # a file system without locks: its drafts stay
+            fcntl.flock(handle, fcntl.LOCK_EX)
+        if os.fstat(handle).st_nlink:
+            break
+        os.close(handle)
+    return handle, draft
+
+
+def is_draft(path: Path) -> bool:
+    """A file that `replace_file` is writing, or had not finished."""
+    return path.name.startswith(".") and DRAFT in path.name and path.is_file() and not path.is_symlink()
+
+
+def remove_dead_drafts(folder: Path) -> None:
+    """Remove what a killed `replace_file` left in this folder; a draft whose writer lives is locked, and stays."""
+    for path in _drafts(folder):
+        with contextlib.suppress(OSError):
+            _remove_if_dead(path)
+
+
+def _drafts(folder: Path) -> Iterator[Path]:
+    with contextlib.suppress(OSError):
+        yield from filter(is_draft, folder.iterdir())
+
+
+def _remove_if_dead(path: Path) -> None:
+    """Raises BlockingIOError if the writer lives."""
+    handle = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        path.unlink()
+    finally:
+        os.close(handle)
+
+
+def sync_folder(folder: Path) -> None:
+    """Names in it reach the disk."""
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

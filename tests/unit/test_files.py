@@ -1,0 +1,85 @@
+"""Files that are there in full or not at all."""
+
+from __future__ import annotations
+
+import os
+import stat
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from mccprobe.files import replace_file
+
+
+def test_new_and_written_over(tmp_path: Path) -> None:
+    new = tmp_path / "new"
+    assert replace_file(new, b"one") == new
+    plain = tmp_path / "plain"
+    plain.write_bytes(b"")
+    assert stat.S_IMODE(new.stat().st_mode) == stat.S_IMODE(plain.stat().st_mode)
+    new.chmod(0o640)
+    replace_file(new, b"two")
+    assert new.read_bytes() == b"two" and stat.S_IMODE(new.stat().st_mode) == 0o640
+    replace_file(new, b"three", mode=0o755)
+    assert stat.S_IMODE(new.stat().st_mode) == 0o755
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["new", "plain"]
+
+
+def test_a_write_that_fails_leaves_what_was_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "file"
+    file.write_bytes(b"old")
+
+    def half(self: Path, data: bytes) -> int:
+        with self.open("wb") as opened:
+            opened.write(data[:2])
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_bytes", half)
+    with pytest.raises(OSError, match="No space left"):
+        replace_file(file, b"newer")
+    assert file.read_bytes() == b"old" and list(tmp_path.iterdir()) == [file]
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_a_link_stays_a_link(there: bool, tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    target, link = tmp_path / "folder/target", tmp_path / "link"
+    if there:
+        target.write_bytes(b"old")
+    link.symlink_to("folder/target")
+    replace_file(link, b"new")
+    assert link.is_symlink() and target.read_bytes() == b"new"
+    assert [path.name for path in target.parent.iterdir()] == ["target"]
+
+
+def test_a_pipe_is_written_to(tmp_path: Path) -> None:
+    """As every device: root could replace /dev/null by a file."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    read: list[bytes] = []
+    reader = threading.Thread(target=lambda: read.append(pipe.read_bytes()))
+    reader.start()
+    replace_file(pipe, b"through")
+    reader.join()
+    assert read == [b"through"] and stat.S_ISFIFO(pipe.stat().st_mode)
+
+
+def test_a_stream_that_leads_to_a_file_is_written_to(tmp_path: Path) -> None:
+    program = "import pathlib, mccprobe.files as f; f.replace_file(pathlib.Path('/dev/stdout'), b'x')"
+    with (tmp_path / "out").open("wb") as out:
+        subprocess.run([sys.executable, "-c", program], stdout=out, check=True)
+        assert os.fstat(out.fileno()).st_nlink == 1
+    assert (tmp_path / "out").read_bytes() == b"x"
+
+
+def test_a_file_that_may_not_be_written_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A rename would not ask for its rights."""
+    file = tmp_path / "file"
+    file.write_bytes(b"old")
+    monkeypatch.setattr(os, "access", lambda path, mode: False)
+    with pytest.raises(PermissionError):
+        replace_file(file, b"new")
+    assert file.read_bytes() == b"old"
