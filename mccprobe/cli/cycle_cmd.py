@@ -14,6 +14,7 @@ from mccprobe.cli.common import FiniteRange, cache_directory
 from mccprobe.cli.kernel_options import (
     CONTEXT,
     DEFAULT_KERNEL,
+    answered,
     choose_kernel,
     kernel_options,
     record,
@@ -75,12 +76,16 @@ def cycle(console: Console, /, kernel: str, as_json: bool, out: Path, **values: 
     mark = "SIMULATED (sim): " if choice.toolchain.simulated else ""
     text = f"{mark}{choice.kernel.name}: {status} ({report.verdict})\n{text}\nsummary: {path}\n"
     write_synced(root / "report.txt", text.encode("utf-8", "surrogateescape"))
-    record(
-        values, "bench", choice, text=f"cycle of {choice.kernel.name}", verdict=report.verdict,
-        figures=figures_of(report.bench), health=health_entry(report.bench), run_directory=root,
-    )  # fmt: skip
-    if as_json:
-        console.document(document)
-    else:
-        console.report(visible(text))
+
+    def show() -> None:
+        if as_json:
+            console.document(document)
+        else:
+            console.report(visible(text))
+
+    with answered(show, as_json=as_json):
+        record(
+            values, "bench", choice, text=f"cycle of {choice.kernel.name}", verdict=report.verdict,
+            figures=figures_of(report.bench), health=health_entry(report.bench), run_directory=root,
+        )  # fmt: skip
     return 0 if report.passed else 1

@@ -31,6 +31,7 @@ ENVIRONMENT: Rows = {
     "MCCSIM_WARP": "of the stand-in: threads of a warp, 128 or 32",
     "MCCSIM_DIVERGE": "of the stand-in: trap, first or lane; what a divergent warp operation does",
     "MCCSIM_POISON": "of the stand-in: 0 leaves memory that nobody wrote as zeros",
+    "MCCSIM_SWEEP": "of the stand-in: 0 goes the long way with threads that do the same; only slower",
     "MCCSIM_VERBOSE": "of the stand-in: 1 tells each launch",
     "MCCSIM_FAULTS": "of the stand-in: all plants the fault at every place, not at one",
     "MCCSIM_FAULT_LOG": "of the stand-in: a file that gets what was planted where",

@@ -83,7 +83,7 @@ def _require_ours(path: Path) -> None:
     """A page may be written again; another file is never replaced: it may be the user's input."""
     if path.is_dir():
         raise PageNotWritten(f"{path}: is a folder", hint="name a file in it")
-    if not path.exists():
+    if not path.is_file():  # nothing there, or a pipe or device: what holds nothing to lose
         return
     with _told(path), path.open("rb") as file:
         head = file.read(HEAD_BYTES)

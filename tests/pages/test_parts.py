@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import concurrent.futures
 import importlib.util
 import json
+import os
 import re
 from itertools import pairwise
 from pathlib import Path
@@ -168,6 +170,17 @@ def test_a_page_is_written_again_and_nothing_else_is_replaced(tmp_path: Path) ->
     with pytest.raises(PageNotWritten, match="did not make it"):  # it came while the work was done
         Places(source).write(_page())
     assert source.read_text() == "// a kernel, see mccprobe\n"
+
+
+def test_a_page_goes_through_a_pipe(tmp_path: Path) -> None:
+    """Which nobody reads before it is written: `--html >(...)`."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    Places(pipe).check()
+    with concurrent.futures.ThreadPoolExecutor(1) as pool:
+        page = pool.submit(pipe.read_bytes)
+        Places(pipe).write(_page())
+        assert page.result().lower().startswith(b"<!doctype html>")
 
 
 def test_a_place_that_cannot_be_is_told_before_the_work(tmp_path: Path) -> None:

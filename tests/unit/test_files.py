@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import io
 import os
 import stat
 import subprocess
 import sys
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -32,12 +34,12 @@ def test_a_write_that_fails_leaves_what_was_there(tmp_path: Path, monkeypatch: p
     file = tmp_path / "file"
     file.write_bytes(b"old")
 
-    def half(self: Path, data: bytes) -> int:
-        with self.open("wb") as opened:
-            opened.write(data[:2])
-        raise OSError(28, "No space left on device")
+    class Full(io.FileIO):
+        def write(self, data: Any) -> int:
+            super().write(data[:2])
+            raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(Path, "write_bytes", half)
+    monkeypatch.setattr(os, "fdopen", Full)
     with pytest.raises(OSError, match="No space left"):
         replace_file(file, b"newer")
     assert file.read_bytes() == b"old" and list(tmp_path.iterdir()) == [file]
@@ -73,6 +75,12 @@ def test_a_stream_that_leads_to_a_file_is_written_to(tmp_path: Path) -> None:
         subprocess.run([sys.executable, "-c", program], stdout=out, check=True)
         assert os.fstat(out.fileno()).st_nlink == 1
     assert (tmp_path / "out").read_bytes() == b"x"
+
+
+def test_a_long_name(tmp_path: Path) -> None:
+    for name in ("n" * 255, "\u00fc" * 127):
+        assert replace_file(tmp_path / name, b"x").read_bytes() == b"x"
+    assert len(list(tmp_path.iterdir())) == 2
 
 
 def test_a_file_that_may_not_be_written_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
