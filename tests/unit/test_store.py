@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import errno
+import io
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -89,12 +91,12 @@ def test_a_write_that_fails_leaves_the_old_text_and_no_other_file(
     run.write_text("run.json", "old")
     before = sorted(path.name for path in tmp_path.iterdir())
 
-    def full(path: Path, data: bytes) -> int:
-        with open(path, "wb") as file:  # noqa: PTH123 - what it replaces is Path's own
-            file.write(data[:1])
-        raise OSError(errno.ENOSPC, "")
+    class Full(io.FileIO):
+        def write(self, data: Any) -> int:
+            super().write(data[:1])
+            raise OSError(errno.ENOSPC, "")
 
-    monkeypatch.setattr(Path, "write_bytes", full)
+    monkeypatch.setattr(os, "fdopen", Full)
     with pytest.raises(RunDirectoryUnusable, match="the disk is full"):
         run.write_text("run.json", "new")
     monkeypatch.undo()
