@@ -12,7 +12,7 @@ from mccprobe import cli
 
 def numbers(command: click.Command, path: str = "mccprobe") -> Iterator[tuple[str, click.Parameter]]:
     context = click.Context(command)
-    for parameter in command.get_params(context):
+    for parameter in command.params:  # get_params would keep the help option of this bare context
         if isinstance(parameter.type, click.types.FloatParamType):
             yield f"{path} {parameter.opts[0]}", parameter
     for name in command.list_commands(context) if isinstance(command, click.Group) else ():
