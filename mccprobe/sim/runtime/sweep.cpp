@@ -83,12 +83,12 @@ __mccsim_syncthreads:
   shlq $6, %r11
   movq (%r8,%r11), %r11
   movq (%r8,%rcx), %rsp
-  prefetchw (%r11)
-  prefetchw 64(%r11)
-  prefetchw 128(%r11)
-  prefetchw 192(%r11)
-  prefetchw 256(%r11)
-  prefetchw 320(%r11)
+  prefetcht0 (%r11)
+  prefetcht0 64(%r11)
+  prefetcht0 128(%r11)
+  prefetcht0 192(%r11)
+  prefetcht0 256(%r11)
+  prefetcht0 320(%r11)
   movups 8(%r8,%rcx), %xmm0
   movups %xmm0, __mccsim_own_thread(%rip)
   popq %r15
