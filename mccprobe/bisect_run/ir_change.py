@@ -37,7 +37,8 @@ _IN_PARENTHESES = r"\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\)"
 _ATTRIBUTE = re.compile(
     rf"(?<![%@$!\w.\-])(?:{'|'.join(_ATTRIBUTE_WORDS)})(?![\w.\-:])(?:{_IN_PARENTHESES})?|(?<![\w%@])#\d+"
 )
-_METADATA = re.compile(r",?\s*![A-Za-z_][\w.]* ![0-9]+|,?\s*!\d+")
+# from the first of several blanks on, so that a line of blanks costs what it is long
+_METADATA = re.compile(r"(?:,|(?<!\s))\s*(?:![A-Za-z_][\w.]* ![0-9]+|!\d+)")
 _ALIGN = re.compile(r"(?<![%@$\w.\-])align(?: \d+| ?\(\d+\))(?= )")
 # lines on which `align` belongs to a parameter or a result; on a load or a store it is the instruction's own
 _SIGNATURE = re.compile(r"(?:define |(?:%\S+ = )?(?:(?:tail|musttail|notail) )?(?:call|invoke|callbr) )")

@@ -8,14 +8,15 @@ from __future__ import annotations
 import re
 from collections import Counter
 
-_DEFINED = re.compile(r"^[^=\"]*?(?:%|\$|@)[^=\"]*=\s*")
+_DEFINED = re.compile(r"^[^=\"%$@]*[%$@][^=\"]*=\s*")
 _FLAG_WORDS = frozenset(
     ("nofpexcept", "contract", "afn", "reassoc", "nnan", "ninf", "nsz", "arcp", "nuw", "nsw", "exact", "fast",
      "frame-setup", "frame-destroy", "renamable", "early-clobber", "tail", "musttail", "notail", "killed", "dead")
 )  # fmt: skip
 _LABEL = re.compile(r"^\s*(?:bb\.\d+|\d+:|[\w.$-]+:)")
 _OPCODE = re.compile(r"[A-Za-z_][\w.-]*")
-_NAMES = re.compile(r"[%$@]?[\w.$-]*\d[\w.$-]*")
+_NAMES = re.compile(r"[%$@]?[\w.$-]+")
+_DIGIT = re.compile(r"\d")
 
 
 def opcode(instruction: str) -> str:
@@ -70,7 +71,7 @@ def diff_shape(diff: str) -> str:
 
 def _bare(text: str) -> str:
     """Without the names and numbers that a renumbering changes."""
-    return _NAMES.sub("#", text)
+    return _NAMES.sub(lambda name: "#" if _DIGIT.search(name[0]) else name[0], text)
 
 
 def _listed(counts: Counter[str], most: int = 3) -> str:

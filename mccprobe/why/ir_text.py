@@ -10,8 +10,9 @@ _ATTACHED = re.compile(r",? ![A-Za-z_][\w.]* ![0-9]+|,? !\d+")
 _GROUP = re.compile(r"(?<![\w%@])#\d+(?= |$)")
 _GROUP_LINE = re.compile(r"^attributes (#\d+) = \{(.*)\}$", re.MULTILINE)
 _STRING = re.compile(r'"[^"]*"(?:="[^"]*")?')  # target features and the like: the same on every line
-_COMMENT = re.compile(r"\s+; preds = .*$")
-_SPACE = re.compile(r" +(?=\{?$)")
+# from the first of several blanks on, so that a line of blanks costs what it is long
+_COMMENT = re.compile(r"(?<!\s)\s+; preds = .*$")
+_SPACE = re.compile(r"(?<! ) ++(?=\{?$)")
 
 
 def function_lines(module: str, symbol: str) -> list[str]:

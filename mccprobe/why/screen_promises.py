@@ -32,13 +32,15 @@ _NO_ALIAS = re.compile(r"\bnoalias (?!sret)")
 _EFFECTS = re.compile(
     r"\b(?:readnone|readonly|writeonly|argmemonly|inaccessiblememonly|willreturn)\b|\bmemory\([^)]*\)"
 )
-_ASSUME = re.compile(r"^\s+(?:tail |notail )?call void @llvm\.assume\(.*$", re.MULTILINE)
+_ASSUME = re.compile(r"^[ \t]+(?:tail |notail )?call void @llvm\.assume\(.*$", re.MULTILINE)
 _FUNCTION = re.compile(r"^define [^\n]*\{\n.*?^\}$", re.MULTILINE | re.DOTALL)
 _TWICE = re.compile(r"\b(?:call|invoke) [^\n]*@_*(?:sig)?setjmp\(")
 _HANDLERS = re.compile(r"\b(?:call|invoke) [^\n]*@(?:__sysv_|bsd_)?(?:signal|sigaction|sigset)\(")
-_LOAD = re.compile(r"^(\s+%\S+ = load )(?!atomic|volatile)", re.MULTILINE)
-_STORE = re.compile(r"^(\s+store )(?!atomic|volatile)", re.MULTILINE)
-_GLOBAL_ACCESS = re.compile(r"^(\s+(?:%\S+ = load|store) )(?!atomic|volatile)(?=[^\n]*\* @|[^\n]*ptr @)", re.MULTILINE)
+_LOAD = re.compile(r"^([ \t]+%\S+ = load )(?!atomic|volatile)", re.MULTILINE)
+_STORE = re.compile(r"^([ \t]+store )(?!atomic|volatile)", re.MULTILINE)
+_GLOBAL_ACCESS = re.compile(
+    r"^([ \t]+(?:%\S+ = load|store) )(?!atomic|volatile)(?=[^\n]*\* @|[^\n]*ptr @)", re.MULTILINE
+)
 _ASSEMBLY = re.compile(r"\b(?:call|invoke|callbr) [^\n]*\basm (?:sideeffect |alignstack |inteldialect )*\"[^\"]")
 
 

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from mccprobe.bisect_run.ir_change import IrChange, compare_ir
 from mccprobe.bisect_run.options import BisectOptions, read_recipe
 from mccprobe.compilation.journal import Journal
 from mccprobe.compilation.line_feed import MOST_BYTES, LineFeed
@@ -33,8 +34,11 @@ from mccprobe.toolchain.findings import from_document
 from mccprobe.trace.read import read_record
 from mccprobe.why.bundle_archive import MAX_HEADER_BYTES, unpack
 from mccprobe.why.bundle_run import open_run
+from mccprobe.why.hunk_shape import diff_shape
 from mccprobe.why.ir_pipeline import single_pass_texts
+from mccprobe.why.ir_text import readable_lines
 from mccprobe.why.mir_text import readable
+from mccprobe.why.screen_promises import without_promises
 
 from .objects import objdump_seeds, read_listing_text
 from .outputs import LAB
@@ -79,6 +83,16 @@ def test_a_hexagon_packet_costs_what_it_is_long(text: str, shown: str | None) ->
     listing = parse_listing(f"a.o:\tfile format elf32-hexagon\n\n00000000 <k>:\n  0:\t00 c0 00 7f\t7f00c000 {text}\n")
     (one,) = listing.functions[0].instructions
     assert shown is None or one.text == shown
+
+
+@pytest.mark.parametrize("piece", [" ", "\t", "\n", "a", "%", "#", "!0 "])
+def test_long_lines_of_ir_cost_what_they_are_long(piece: str) -> None:
+    line = f"  %2 = load i32, i32*{piece * 50_000} %0, align 4, !tbaa !3\n"
+    assert readable_lines(line, [line])
+    assert diff_shape(f"-{line}+  %2 = add i32 %0, 1\n")
+    module = f"define void @f() {{\n{line}  ret void\n}}\n"
+    assert compare_ir(module, module.replace("ret void", "unreachable")) is IrChange.INSTRUCTIONS
+    assert without_promises(module, None)[0]
 
 
 @pytest.mark.parametrize("text", ["9" * 5000, "R" + "9" * 5000, f"s[{'9' * 5000}:x]"])
