@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mccprobe.errors import MccprobeError, ToolchainError, UnknownFlag
+from mccprobe.process import TIMED_OUT
 from mccprobe.toolchain.base import Toolchain
 from mccprobe.toolchain.sim import SimToolchain
 
@@ -13,9 +14,14 @@ OPTION_COMPLAINTS = ("Unknown command line argument", "for the --", "for the -")
 
 
 def not_taken(toolchain: Toolchain, argv: Sequence[str], text: str, complaint: str) -> MccprobeError:
-    """The error for a flag (driver argv) that this compiler refuses with `complaint`."""
+    """The error for a flag (driver argv) that this compiler refuses with `complaint`, or gives no answer on in time."""
     if isinstance(toolchain, SimToolchain) and toolchain.incomplete:
         return ToolchainError(toolchain.incomplete, hint="Debian: apt-get install llvm-14-dev, then run again")
+    if complaint.startswith(TIMED_OUT):
+        return ToolchainError(
+            f"{toolchain.driver[0]}: asked whether it takes {' '.join(argv)}, it gave no answer: {complaint}",
+            hint="does it hang, or is the machine busy? give the command again",
+        )
     first = next((line for line in complaint.splitlines() if line.strip()), complaint)
     return UnknownFlag(
         text,
