@@ -238,7 +238,8 @@ class ToolchainGate:
             return
         if report.skipped and not hasattr(report, "wasxfail"):
             reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
-            if told := re.match(r"(?:Skipped: )?([a-z][a-z+-]*-\d+) ", reason):  # the one that is missing, of several
+            # the one that is missing, of several: `clang-offload-bundler-19 is ...`, `llvm-19-dev is ...`
+            if told := re.match(r"(?:Skipped: )?([a-z][a-z+-]*-\d+(?:-[a-z]+)*) ", reason):
                 named = {told[1]}
             else:
                 named = {str(value) for key, value in report.user_properties if key == TOOL}

@@ -34,6 +34,7 @@ def test_skips(request):
     request.node.user_properties.append(("toolchain", "clang-14"))  # what the marker names, and what works here
     pytest.skip("clang-offload-bundler-19 is not installed")
 """
+OTHER_PACKAGE = OTHER_TOOL.replace("clang-offload-bundler-19", "llvm-19-dev")
 NO_TOOL_TOLD = OTHER_TOOL.replace("clang-offload-bundler-19 is not", "nothing is")
 NEEDS_99 = """
 import pytest
@@ -87,11 +88,12 @@ def _last_words(output: str) -> list[str]:
         ({"a": RAN, "b": SKIPS_14}, ["test_skips was skipped; CI must have clang-14"]),
         ({"a": RAN, "b": SKIPS_UNNAMED}, ["test_skips was skipped and names no tool"]),
         ({"a": RAN, "b": OTHER_TOOL}, []),
+        ({"a": RAN, "b": OTHER_PACKAGE}, []),
         ({"a": RAN, "b": NO_TOOL_TOLD}, ["test_skips was skipped; CI must have clang-14"]),
         ({"b": SKIPS_13}, ["no real-compiler test ran (1 skipped)"]),
         ({"a": NO_TOOLCHAIN}, ["no real-compiler test ran (0 skipped)"]),
     ],
-    ids=["ran", "optional", "required", "unnamed", "other-tool", "no-tool-told", "all-skipped", "none-there"],
+    ids="ran optional required unnamed other-tool other-package no-tool-told all-skipped none-there".split(),
 )
 def test_ci_fails_unless_real_compilers_ran(tmp_path: Path, files: dict[str, str], words: list[str]) -> None:
     code, output = _pytest(tmp_path, ci=True, **files)
