@@ -10,11 +10,16 @@ import contextlib
 import errno
 import fcntl
 import os
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+from mccprobe.errors import NoRoom
+
 STREAMS = ("/dev/std", "/dev/fd/", "/proc/")  # names of open files: whoever opened one wants the bytes there
 DRAFT = ".mccprobe-draft-"  # in the name of a file that is being written
+TEMPORARY = ("TMPDIR", "TEMP", "TMP")  # variables that name a folder for temporary files, as tempfile reads them
+_FOLDERS = ("/tmp", "/var/tmp", "/usr/tmp", ".")  # where none of them does
 _NAME_BYTES = 200  # of the file's own name in that of its draft: a name has at most 255
 _TRIES = 20  # somebody may take a draft away between our making it and our lock on it
 
@@ -32,6 +37,32 @@ def replace_file(path: Path, data: bytes, *, mode: int | None = None, sync: bool
         return path
     if there and not os.access(place, os.W_OK):
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+    if mode is None and there:
+        mode = place.stat().st_mode & 0o777
+    with _drafted(place, data, mode, sync=sync) as draft:
+        draft.replace(place)
+    return path
+
+
+def create_file(path: Path, data: bytes, *, mode: int | None = None, sync: bool = False) -> Path:
+    """The same for a file that is not there yet. Raises FileExistsError if it is by then; OSError."""
+    with _drafted(path, data, mode, sync=sync) as draft:
+        try:
+            os.link(draft, path)
+        except FileExistsError:
+            raise
+        except OSError:  # a file system without hard links
+            if path.exists() or path.is_symlink():
+                raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(path)) from None
+            draft.replace(path)
+        else:
+            draft.unlink()
+    return path
+
+
+@contextlib.contextmanager
+def _drafted(place: Path, data: bytes, mode: int | None, *, sync: bool) -> Iterator[Path]:
+    """A draft of `place` with all of `data`, to be given its name inside; it goes if that fails."""
     handle, draft = _new_draft(place)
     try:
         with os.fdopen(handle, "wb") as file:
@@ -39,15 +70,14 @@ def replace_file(path: Path, data: bytes, *, mode: int | None = None, sync: bool
             file.flush()
             if sync:
                 os.fsync(file.fileno())
-            if mode is not None or there:
-                draft.chmod(place.stat().st_mode & 0o777 if mode is None else mode)
-            draft.replace(place)
+            if mode is not None:
+                draft.chmod(mode)
+            yield draft
     except BaseException:
         draft.unlink(missing_ok=True)
         raise
     if sync:
         sync_folder(place.parent)
-    return path
 
 
 def _new_draft(path: Path) -> tuple[int, Path]:
@@ -98,3 +128,30 @@ def sync_folder(folder: Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
+
+
+def temporary_folder() -> str:
+    """Where temporary files go: the folder that `tempfile.gettempdir` takes, found without writing to it.
+
+    That one writes a few bytes into each folder it considers, which a kill -9 leaves behind. A full or read-only
+    folder is passed over, as there. Raises NoRoom if there is none.
+    """
+    if tempfile.tempdir is not None:
+        return os.fsdecode(tempfile.tempdir)
+    named = [os.environ[name] for name in TEMPORARY if os.environ.get(name)]
+    tried = [*named, *_FOLDERS]
+    for folder in map(os.path.abspath, tried):
+        with contextlib.suppress(OSError):
+            if Path(folder).is_dir() and os.access(folder, os.W_OK | os.X_OK) and _has_room(folder):
+                return folder
+    raise NoRoom(
+        "no folder for temporary files can be written to",
+        detail=f"tried {', '.join(tried)}",
+        hint="name one with room: TMPDIR=DIR mccprobe ...",
+    )
+
+
+def _has_room(folder: str) -> bool:
+    """False on a full file system. Some count no blocks or no files at all: both numbers are 0 there."""
+    room = os.statvfs(folder)
+    return (room.f_bavail > 0 or not room.f_blocks) and (room.f_favail > 0 or not room.f_files)

@@ -33,7 +33,8 @@ from pathlib import Path
 from types import FrameType
 
 from mccprobe import watchdog
-from mccprobe.errors import Interrupted
+from mccprobe.errors import Interrupted, NoRoom
+from mccprobe.files import temporary_folder
 
 TIMED_OUT = "timeout"  # first word of what is told of a process that was ended for its time limit
 KILL_GRACE_S = 0.5  # between SIGTERM and SIGKILL: enough for a compiler to remove its temporary files
@@ -115,6 +116,7 @@ class _Guard:
 
     def __init__(self) -> None:
         self.pipe = -1
+        self.folder: Path | None = None  # of our temporary files, which it removes after us
         self._numbers = itertools.count(1)
         self._drawn = os.urandom(8).hex()  # process ids repeat: after a while, and in each container
 
@@ -151,9 +153,10 @@ def guarded() -> Iterator[None]:
     finally:
         with _in_care():
             if watcher is not None:
-                folder, tempfile.tempdir = tempfile.tempdir, before
-                if folder is not None and folder != before:
-                    shutil.rmtree(folder, ignore_errors=True)
+                tempfile.tempdir = before
+                if _guard.folder is not None:
+                    shutil.rmtree(_guard.folder, ignore_errors=True)
+                    _guard.folder = None
                 os.close(_guard.pipe)
                 _guard.pipe = -1
                 os.waitpid(watcher, 0)
@@ -162,19 +165,21 @@ def guarded() -> Iterator[None]:
 def _split_off() -> int | None:
     """Id of the process that watches from now on, None if there can be none."""
     try:
-        folder = Path(tempfile.gettempdir()) / f"mccprobe-{os.getpid()}-{os.urandom(4).hex()}"
+        above = temporary_folder()
+        folder = Path(above) / f"mccprobe-{os.getpid()}-{os.urandom(4).hex()}"
         read, write = os.pipe()
         watcher = os.fork()
-    except OSError:
+    except (OSError, NoRoom):  # without a folder: whoever needs one will say so
         return None
     if watcher == 0:
         watchdog.watch(read, str(folder))
     os.close(read)
     os.set_blocking(write, False)
     _guard.pipe = write
+    tempfile.tempdir = above
     with contextlib.suppress(OSError):  # no room: whoever needs it will say so
         folder.mkdir(mode=0o700)
-        tempfile.tempdir = str(folder)
+        _guard.folder, tempfile.tempdir = folder, str(folder)
     return watcher
 
 

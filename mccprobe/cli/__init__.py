@@ -169,7 +169,13 @@ def _of_the_file_system(error: OSError) -> MccprobeError | None:
     """A name or a disk that is not as it should be, wherever it was noticed; None for what is no fault of those."""
     from mccprobe.compilation.store import disk_errors
     from mccprobe.errors import InputError
+    from mccprobe.files import temporary_folder
 
+    if error.errno == errno.ENOENT and not error.filename:  # tempfile says so when it finds no folder
+        try:
+            temporary_folder()
+        except MccprobeError as told:
+            return told
     if error.errno in (errno.ENAMETOOLONG, errno.ELOOP):
         return InputError(f"{error.filename}: {error.strerror}")
     what = Path(os.fsdecode(error.filename2 or error.filename or "a file"))

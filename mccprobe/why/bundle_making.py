@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from mccprobe.errors import BadReport
+from mccprobe.files import TEMPORARY
 from mccprobe.report.scrub import Private, Scrubber, private_names
 from mccprobe.toolchain.base import Toolchain
 from mccprobe.toolchain.command import is_source, language, split_arguments
@@ -65,7 +66,7 @@ def names_here(places: Mapping[str, Path]) -> tuple[Private, ...]:
     named = [os.environ.get(name, "") for name in ("USER", "LOGNAME", "USERNAME", "SUDO_USER")]
     hosts = [socket.gethostname(), platform.node(), os.environ.get("HOSTNAME", "")]
     # not gettempdir: that is a folder of this process alone, below the one that may tell a name
-    temporary = next((os.environ[name] for name in ("TMPDIR", "TEMP", "TMP") if os.environ.get(name)), "/tmp")
+    temporary = next((os.environ[name] for name in TEMPORARY if os.environ.get(name)), "/tmp")
     places = {**places, "TMP": Path(temporary), "HERE": Path.cwd()}
     # a folder that every machine has is no secret, and programs name it
     places = {name: path for name, path in places.items() if str(path) not in ("/tmp", "/var/tmp")}

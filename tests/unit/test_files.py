@@ -7,12 +7,16 @@ import os
 import stat
 import subprocess
 import sys
+import tempfile
 import threading
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from mccprobe import files
+from mccprobe.errors import NoRoom
 from mccprobe.files import replace_file
 
 
@@ -91,3 +95,62 @@ def test_a_file_that_may_not_be_written_stays(tmp_path: Path, monkeypatch: pytes
     with pytest.raises(PermissionError):
         replace_file(file, b"new")
     assert file.read_bytes() == b"old"
+
+
+CHOICES = {
+    "named": {"TMPDIR": "a"},
+    "second": {"TMPDIR": "not there", "TEMP": "b"},
+    "empty": {"TMPDIR": "", "TMP": "a"},
+    "a file": {"TMPDIR": "file", "TEMP": "b"},
+    "relative": {"TMPDIR": "../here/a"},
+    "none": {},
+}
+
+
+@pytest.mark.parametrize("named", CHOICES.values(), ids=CHOICES)
+def test_the_folder_for_temporary_files_is_pythons(
+    named: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here = tmp_path / "here"
+    for folder in (here / "a", here / "b"):
+        folder.mkdir(parents=True)
+    (here / "file").touch()
+    monkeypatch.chdir(here)
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    for name in files.TEMPORARY:
+        monkeypatch.delenv(name, raising=False)
+    for name, value in named.items():
+        monkeypatch.setenv(name, value)
+    for folder in (here / "a", here / "b"):
+        os.utime(folder, ns=(0, 0))
+    ours = files.temporary_folder()
+    assert [folder.stat().st_mtime_ns for folder in (here / "a", here / "b")] == [0, 0], "something was written"
+    assert tempfile.tempdir is None and ours == tempfile.gettempdir()
+
+
+def test_a_folder_for_temporary_files_that_was_chosen_stays(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "chosen"))
+    assert files.temporary_folder() == str(tmp_path / "chosen")
+
+
+def test_a_full_folder_is_passed_over(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    full, room = tmp_path / "full", tmp_path / "room"
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    for name, folder in (("TMPDIR", full), ("TEMP", room)):
+        folder.mkdir()
+        monkeypatch.setenv(name, str(folder))
+    of_system = os.statvfs
+    for blocks, names in ((0, 7), (7, 0)):
+        told = SimpleNamespace(f_blocks=9, f_bavail=blocks, f_files=9, f_favail=names)
+        monkeypatch.setattr(os, "statvfs", lambda path, told=told: told if path == str(full) else of_system(path))
+        assert files.temporary_folder() == str(room)
+    counts_nothing = SimpleNamespace(f_blocks=0, f_bavail=0, f_files=0, f_favail=0)
+    monkeypatch.setattr(os, "statvfs", lambda path: counts_nothing)
+    assert files.temporary_folder() == str(full)
+
+
+def test_no_folder_for_temporary_files(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    monkeypatch.setattr(os, "access", lambda *_: False)
+    with pytest.raises(NoRoom, match="no folder for temporary files"):
+        files.temporary_folder()
