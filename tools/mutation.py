@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Mutation testing of mccprobe/search, binary and isa with mutmut: which changes of the code does no test notice?
 
-  tools/mutation.py [--per-package N | --all] [--seed S] [--jobs J] [--work DIR]   draw, run, tabulate
+  tools/mutation.py [--package P] [--per-package N | --all] [--seed S] [--jobs J] [--work DIR]   draw, run, tabulate
   tools/mutation.py --table [--work DIR]      the table of what ran so far
   tools/mutation.py --survivors [--work DIR]  the difference of every mutant that no test noticed
 
@@ -89,9 +89,9 @@ def interval(hits: int, drawn: int, population: int) -> tuple[float, float]:
 def table(work: Path, samples: dict[str, list[str]]) -> str:
     lines = ["| package | mutants | drawn | killed | by time limit | no test | survived | score | 95 % |"]
     lines.append("| --- |" + " ---: |" * 8)
-    for package in PACKAGES:
+    for package, sample in samples.items():
         known = statuses(work, package)
-        count = Counter(kind(known.get(name)) for name in samples[package])
+        count = Counter(kind(known.get(name)) for name in sample)
         ran = sum(count.values()) - count["not run"]
         if not ran:
             continue
@@ -119,9 +119,9 @@ def survivors(work: Path, samples: dict[str, list[str]]) -> None:
     from mutmut.mutation.diff_apply import find_mutant, get_diff_for_mutant  # `mutmut show` starts once a mutant
 
     os.chdir(work)
-    for package in PACKAGES:
+    for package, sample in samples.items():
         known = statuses(work, package)
-        for name in samples[package]:
+        for name in sample:
             if kind(known.get(name)) in {"survived", "no test", "other"}:
                 shown = get_diff_for_mutant(name, path=find_mutant(name).path)
                 changed = [line for line in shown.splitlines() if re.match(r"[-+@](?![-+])", line)]
@@ -131,6 +131,7 @@ def survivors(work: Path, samples: dict[str, list[str]]) -> None:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--per-package", type=int, default=500, help="mutants drawn of each package (500)")
+    parser.add_argument("--package", action="append", choices=PACKAGES, help="this one alone; may be repeated")
     parser.add_argument("--all", action="store_true", help="every mutant: hours")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--jobs", type=int, default=2)
@@ -149,13 +150,13 @@ def main() -> int:
             shutil.copy(work / "mutants/mutmut-stats.json", kept)
     samples = {
         package: draw(statuses(work, package), None if chosen.all else chosen.per_package, chosen.seed)
-        for package in PACKAGES
+        for package in chosen.package or PACKAGES
     }
     if chosen.survivors:
         survivors(work, samples)
         return 0
     if not chosen.table:
-        known = {name: status for package in PACKAGES for name, status in statuses(work, package).items()}
+        known = {name: status for package in samples for name, status in statuses(work, package).items()}
         # packages take turns, so that a run that is stopped has seen something of each
         turns = [name for drawn in zip_longest(*samples.values()) for name in drawn if name]
         waiting = [name for name in turns if known[name] is None]

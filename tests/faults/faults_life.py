@@ -18,7 +18,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -208,6 +208,22 @@ class Chain:
         life = Life(" ".join(arguments), process.returncode, stdout, stderr)
         if process.returncode == -number:
             life.death = Death(f"after {seconds:.2f} s")
+        return self._over(life)
+
+    def live_until(self, ready: Callable[[], bool], after_s: float) -> Life:
+        """A life that is killed outright so long after `ready`, if it has not ended by then."""
+        arguments = self.arguments()
+        process = self.begin([sys.executable, "-m", "mccprobe", *arguments])
+        deadline = time.monotonic() + LIFE_S
+        while process.poll() is None and not ready() and time.monotonic() < deadline:
+            time.sleep(0.005)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(after_s)
+        process.kill()
+        stdout, stderr = process.communicate(timeout=LIFE_S)
+        life = Life(" ".join(arguments), process.returncode, stdout, stderr)
+        if process.returncode == -signal.SIGKILL:
+            life.death = Death(f"{after_s:.2f} s after it was ready")
         return self._over(life)
 
     def _over(self, life: Life) -> Life:
