@@ -227,7 +227,14 @@ class RunDirectoryUnusable(InputError):
 
 
 class NoRoom(RunDirectoryUnusable):
-    """Raised when the disk takes no more: full, over quota, read-only or broken. What is written stays."""
+    """Raised when the disk takes no more: full, over quota, read-only or broken. What is written stays.
+
+    remedy: what makes this very place usable again.
+    """
+
+    def __init__(self, message: str, *, hint: str = "", detail: str = "", remedy: str = "free space") -> None:
+        super().__init__(message, hint=hint, detail=detail)
+        self.remedy = remedy
 
 
 class BadBinary(InputError):

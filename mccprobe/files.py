@@ -10,6 +10,9 @@ import contextlib
 import errno
 import fcntl
 import os
+import re
+import shutil
+import signal
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,6 +23,9 @@ STREAMS = ("/dev/std", "/dev/fd/", "/proc/")  # names of open files: whoever ope
 DRAFT = ".mccprobe-draft-"  # in the name of a file that is being written
 TEMPORARY = ("TMPDIR", "TEMP", "TMP")  # variables that name a folder for temporary files, as tempfile reads them
 _FOLDERS = ("/tmp", "/var/tmp", "/usr/tmp", ".")  # where none of them does
+_NO_ROOM = re.compile(rb"No space left on device|Disk quota exceeded")
+_MAPPED_BYTES = 1 << 24  # less may be too little for a program; the linker has removed what it wrote of it
+_SHELL = 128  # how a shell or a driver tells of a child's signal: 128 + number
 _NAME_BYTES = 200  # of the file's own name in that of its draft: a name has at most 255
 _TRIES = 20  # somebody may take a draft away between our making it and our lock on it
 
@@ -128,6 +134,17 @@ def sync_folder(folder: Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
+
+
+def wanted_room(folder: Path, complaint: bytes, returncode: int | None = None) -> bool:
+    """True if a tool that wrote into `folder` failed for want of room, by what it said and how it ended.
+
+    A linker that maps its output into memory (ld.lld) ends by SIGBUS where the file system has no page for it.
+    """
+    if _NO_ROOM.search(complaint):
+        return True
+    bus_error = returncode in (-signal.SIGBUS, _SHELL + signal.SIGBUS) or b"Bus error" in complaint
+    return bus_error and shutil.disk_usage(folder).free < _MAPPED_BYTES
 
 
 def temporary_folder() -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from mccprobe.bench.health import Health
 from mccprobe.bench.measure import Measurement, Timed
+from mccprobe.report.lines import joined
 
 SIM = "  [sim: emulation time]"
 
@@ -16,7 +17,7 @@ def render_measurement(found: Measurement, *, simulated: bool, health: Health | 
         value = "" if health.value is None else f"{health.value:.1f} TFLOPS of the shipped GEMM, "
         lines += [f"health: {value}{health.reason}", *(f"  {line}" for line in health.details)]
     if found.refused:
-        return "\n".join([*lines, f"NOT TIMED: {found.refused}{mark}"]) + "\n"
+        return joined([*lines, f"NOT TIMED: {found.refused}{mark}"]) + "\n"
     lines.append(f"{found.label}; {found.rounds} rounds, {found.warmups} warm-ups dropped")
     for side in found.sides:
         lines += [f"{line}{mark}" for line in _side_lines(side)]
@@ -32,7 +33,7 @@ def render_measurement(found: Measurement, *, simulated: bool, health: Health | 
         )
         lines.append(f"time of {names}: {ratio.estimate:.4f}, {bounds}, {ratio.pairs} pairs: {verdict}{mark}")
     lines += [f"note: {note}" for note in found.notes]
-    return "\n".join(lines) + "\n"
+    return joined(lines) + "\n"
 
 
 def _side_lines(side: Timed) -> list[str]:

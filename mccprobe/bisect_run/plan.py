@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -33,7 +33,9 @@ from mccprobe.toolchain.command import (
     without_flags,
     without_side_outputs,
 )
+from mccprobe.toolchain.driver import ClangDriver
 from mccprobe.toolchain.flag_probe import not_taken
+from mccprobe.toolchain.inherited import environment_of, sentences
 from mccprobe.toolchain.jobs import option_key
 from mccprobe.toolchain.mcc import MccPaths
 from mccprobe.toolchain.sim import SimToolchain
@@ -54,8 +56,11 @@ class Plan:
     kernel: KernelSpec | None
 
 
-def make_plan(options: BisectOptions, cache: Path) -> Plan:
-    """Resolve everything. Raises UsageError, UnknownFlag, InputError, ToolchainError."""
+def make_plan(options: BisectOptions, cache: Path, inherited: Mapping[str, str] | None = None) -> Plan:
+    """Resolve everything. Raises UsageError, UnknownFlag, InputError, ToolchainError.
+
+    inherited: what an earlier run's compiles took from the environment; None: from that of this process.
+    """
     arguments = _compiler_arguments(options.args)
     source, kernel = _source_and_kernel(options, arguments)
     shipped = is_shipped(source)
@@ -64,6 +69,8 @@ def make_plan(options: BisectOptions, cache: Path) -> Plan:
         mcc=MccPaths(options.mcc, options.musa_path), cache=cache,
     )  # fmt: skip
     toolchain = choice.toolchain
+    if inherited is not None and isinstance(toolchain, ClangDriver):
+        toolchain.inherited = dict(inherited)
     told = [choice.told] if choice.told else []
     _require_driver(toolchain)
     if kernel is not None:
@@ -75,6 +82,7 @@ def make_plan(options: BisectOptions, cache: Path) -> Plan:
     bare = without_flags(arguments, [flag.argv for flag in flags])
     reference, exact_link = _reference_arguments(options, bare, flags)
     oracle = _oracle(options, kernel)
+    told += sentences(environment_of(toolchain), toolchain.identify().configuration)
     if reference is None:
         told.append(NO_FLAG)
     if reference is None and oracle.kind == "reference":

@@ -6,6 +6,7 @@ from mccprobe.bisect_run.request import BisectRequest
 from mccprobe.compilation.unit import UNLIMITED, Unit
 from mccprobe.oracle.checks import Oracle
 from mccprobe.toolchain.command import is_source, language, split_arguments, without_language
+from mccprobe.toolchain.inherited import prefix
 
 
 def reproduce_commands(
@@ -18,12 +19,15 @@ def reproduce_commands(
         return ()
     number = limit if limit < total else UNLIMITED
     stem = request.source.stem
+    if stem.startswith("-"):
+        stem = f"./{stem}"
     compiled = f"{stem}.{side}.o"
-    program = f"./{stem}.{side}"
+    program = f"./{stem.removeprefix('./')}.{side}"
     rest_args = request.reference_args if request.reference_args is not None else request.bad_args
+    compiler = (*prefix(request.inherited), *request.toolchain.driver)
     commands = [
         (
-            *unit.recorded.prefix, *request.toolchain.driver, *request.bad_args,
+            *unit.recorded.prefix, *compiler, *request.bad_args,
             "-mllvm", f"-opt-bisect-limit={number}", "-c", str(request.source), "-o", compiled,
         )
     ]  # fmt: skip
@@ -34,9 +38,9 @@ def reproduce_commands(
             inputs.append(name)
             continue
         output = f"{stem}.rest-{index}.o"
-        commands.append((*request.toolchain.driver, *rest_args, "-c", name, "-o", output))
+        commands.append((*compiler, *rest_args, "-c", name, "-o", output))
         inputs.append(output)
     link = (*without_language(request.bad_args), compiled, *inputs, *request.link_args, "-o", program)
-    commands.append((*request.toolchain.driver, *link))
+    commands.append((*compiler, *link))
     commands.append(tuple(oracle.command(program)))
     return tuple(commands)

@@ -13,6 +13,7 @@ from mccprobe.errors import InputError
 from mccprobe.search.procedure import Settings
 from mccprobe.toolchain.base import Toolchain
 from mccprobe.toolchain.command import mllvm_value
+from mccprobe.toolchain.inherited import environment_of, sentences
 
 
 @dataclass(frozen=True)
@@ -78,6 +79,16 @@ class BisectRequest:
         """True when bad build and reference differ in LLVM options alone: one front end serves both."""
         return self.only_flags_differ and self.reference_args is not None and len(self.llvm_flags) == len(self.flags)
 
+    @property
+    def inherited(self) -> dict[str, str]:
+        """Variables of the environment that are in every compile."""
+        return environment_of(self.toolchain)
+
+    @property
+    def told_of_environment(self) -> tuple[str, ...]:
+        """Sentences on them, and on a file of options that the compiler reads by itself."""
+        return sentences(self.inherited, self.toolchain.identify().configuration)
+
     def describe(self) -> dict[str, Any]:
         """Everything that must be equal for a run to be resumed (seconds and counts do not matter)."""
         identity = self.toolchain.identify()
@@ -97,6 +108,9 @@ class BisectRequest:
             "oracle": [self.oracle.kind, list(self.oracle.command), list(self.oracle.run_args), self.oracle.case,
                        self.oracle.seed],
             "oracle_sha256": _digests(self.oracle.command),
+            "environment": self.inherited or None,
+            "configuration": identity.configuration or None,
+            "configuration_sha256": _digests([identity.configuration]) if identity.configuration else None,
         }  # fmt: skip
 
 

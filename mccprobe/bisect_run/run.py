@@ -128,7 +128,7 @@ def _bisect(state: _State, progress: Progress, *, prove_later: bool) -> BisectRe
             "address-space randomisation is not fixed here (setarch -R does not work or was switched off): a compiler "
             "that orders by pointer can give other objects from compile to compile"
         )
-    state.notes += workspace.notes
+    state.notes += [*request.told_of_environment, *workspace.notes]
     unit, reference, oracle, judge = workspace.unit, workspace.reference, workspace.oracle, workspace.judge
     first = state.ledger.compile(unit.job(UNLIMITED))
     if first.object is None:

@@ -41,7 +41,7 @@ COMMANDS = {
     ),
     "edit": ("mccprobe.cli.edit_cmd", "edit", "try an edit of a kernel; keep it only if it passes the gate"),
     "flags": ("mccprobe.cli.flags_cmd", "flags", "what is known of compiler flags; what a compiler takes"),
-    "help": ("mccprobe.cli.help_cmd", "help_topic", "explain exit codes, environment, words, toolchains, facts"),
+    "help": ("mccprobe.cli.help_cmd", "help_topic", "explain a command, exit codes, environment, words, facts"),
     "isa": ("mccprobe.cli.isa_cmd", "isa", "learn instruction encodings from a disassembler, decode without it"),
     "journal": ("mccprobe.cli.journal_cmd", "journal", "the record of every trial, bench and search across runs"),
     "lint": ("mccprobe.cli.lint_cmd", "lint", "suspicious things in an instruction stream and its metadata"),
@@ -87,8 +87,12 @@ def error_document(error: MccprobeError) -> dict[str, Any]:
 
 
 def _show(error: MccprobeError, argv: Sequence[str]) -> int:
+    from mccprobe.cli.hints import command_of, hint_for
+    from mccprobe.report.lines import one_line
+
     console = Console()
-    console.always(f"error: {error.message}")
+    error.hint = hint_for(error.hint, command_of(root, argv))
+    console.always(one_line(f"error: {error.message}"))
     lines = error.detail.splitlines()
     if len(lines) > FIRST_LINES + LAST_LINES:
         left_out = f"({number_of(len(lines) - FIRST_LINES - LAST_LINES, 'line')} left out)"
@@ -96,7 +100,7 @@ def _show(error: MccprobeError, argv: Sequence[str]) -> int:
     for line in lines:
         console.always(f"  {line}")
     if error.hint:
-        console.always(f"  hint: {error.hint}")
+        console.always(one_line(f"  hint: {error.hint}"))
     if "--json" in _own_arguments(argv):
         with contextlib.suppress(MccprobeError):  # standard output is what failed
             console.document(error_document(error))
@@ -144,7 +148,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         if isinstance(error, getattr(click.exceptions, "NoArgsIsHelpError", ())):  # click 8.1 has none: it exits
             Console().always(error.format_message())
             return int(ExitCode.USAGE)
-        return _show(UsageError(error.format_message(), hint=_where_to_look(error)), arguments)
+        told = error.format_message().replace("\n\t", " ")  # click's list of choices, a line each
+        return _show(UsageError(told, hint=_where_to_look(error)), arguments)
     except (KeyboardInterrupt, click.Abort):
         return _show(Interrupted("interrupted"), arguments)
     except OSError as error:

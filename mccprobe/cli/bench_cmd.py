@@ -140,6 +140,7 @@ def hooks_of(
 ) -> Hooks:
     """Progress to standard error. sides: how many are timed in turn."""
     from mccprobe.bench.session import Hooks
+    from mccprobe.report.lines import one_line
 
     simulated = choice is not None and choice.toolchain.simulated
     mark = "  [sim: emulation time]" if simulated else ""
@@ -155,7 +156,7 @@ def hooks_of(
         read += 1
         pace.step()
         left = pace.left(max(0, values["rounds"] * sides - read), about="")
-        last = f"round {ordinal + 1} {name}: {ms:.4g} ms{mark}"
+        last = one_line(f"round {ordinal + 1} {name}: {ms:.4g} ms{mark}")
         console.progress(last, live=f"readings: {left}, {last}")
 
     # of two builds the second one's cases are not planned yet

@@ -92,10 +92,10 @@ def _run(
     from mccprobe.bisect_run.plan import make_plan
     from mccprobe.bisect_run.run import Progress, run_bisection
     from mccprobe.cli.trial_lines import TrialLines
-    from mccprobe.compilation.store import disk_errors
+    from mccprobe.compilation.store import TEMPORARY, disk_errors
     from mccprobe.report.render_text import render_text
 
-    with disk_errors(Path(tempfile.gettempdir()), only_full=True):
+    with disk_errors(Path(tempfile.gettempdir()), only_full=True, elsewhere=TEMPORARY):
         plan = make_plan(options, cache_directory())
     request = plan.request
     tell_plan(console, plan)

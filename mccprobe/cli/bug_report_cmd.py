@@ -11,7 +11,7 @@ import click
 from mccprobe import __version__
 from mccprobe.cli.common import cache_directory
 from mccprobe.console import Console
-from mccprobe.report.lines import joined
+from mccprobe.report.lines import joined, one_line
 
 if TYPE_CHECKING:
     from mccprobe.report.scrub import Removed
@@ -54,14 +54,14 @@ def bug_report(
         else:
             console.always("removed before writing (this list is not part of the report):")
             for item in removed:
-                console.always(f"  {item.describe()}")
+                console.always(one_line(f"  {item.describe()}"))
 
     written = write_bug_report(
         run, out or run / "bug-report", BundleChoices(style, lang, not no_scrub, dry_run),
-        cache=cache_directory(), tell=console.message, show=show,
+        cache=cache_directory(), tell=lambda text: console.message(one_line(text)), show=show,
     )  # fmt: skip
     for name in written.left_out:
-        console.always(f"left out, because private names stand in it: {name}")
+        console.always(one_line(f"left out, because private names stand in it: {name}"))
     if as_json:
         console.document(written.to_dict(__version__))
         return 0

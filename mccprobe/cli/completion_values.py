@@ -87,11 +87,17 @@ def files(_: click.Context, incomplete: str) -> Iterator[CompletionItem]:
     yield CompletionItem(incomplete, type="file")
 
 
+def folders(_: click.Context, incomplete: str) -> Iterator[CompletionItem]:
+    yield CompletionItem(incomplete, type="dir")
+
+
 # names of parameters, as the commands declare them
 BY_OPTION: dict[str, Offer] = {
     "--flag": flags, "--set": sets, "--also": kernels_or_files, "--resume": runs, "--compiler": files, "--mcc": files,
-    "--musa-path": files, "--kernel": kernels, "--compare": kernels, "--catalogue": files, "--header": files,
+    "--musa-path": files, "--kernel": kernels_or_files, "--compare": kernels, "--catalogue": files, "--header": files,
     "--replace": files, "--program": files, "--csv": files, "--parquet": files, "--from": files,
+    "--journal": files, "--output": files, "--defaults": files, "--storage": files, "--run-in": folders,
+    "--probe": files, "--probe-object": files, "--against": kernels_or_files,
 }  # fmt: skip
 BY_ARGUMENT: dict[str, Offer] = {
     "kernel": kernels_or_files, "file": kernels_or_files, "args": files, "command": files, "flag_names": flags,
@@ -111,7 +117,7 @@ def attach(command: click.Command) -> None:
             offer = BY_ARGUMENT.get(parameter.name or "")
         else:
             offer = next((BY_OPTION[name] for name in parameter.opts if name in BY_OPTION), None)
-        if offer is not None:
+        if offer is not None and not (offer is files and isinstance(parameter.type, click.Path)):  # it knows its kind
             _offer(parameter, offer)
 
 

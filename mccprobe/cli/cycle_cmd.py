@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -16,11 +16,15 @@ from mccprobe.cli.kernel_options import (
     DEFAULT_KERNEL,
     answered,
     choose_kernel,
+    folder_below,
     kernel_options,
     record,
     require_built,
 )
 from mccprobe.console import Console, visible
+
+if TYPE_CHECKING:
+    from mccprobe.cycle.run import CycleReport
 
 HELP = """One round of work on a kernel: health of the device, gate, timing, resources, one summary.
 
@@ -53,29 +57,27 @@ DEFAULT_OUT = "mccprobe-out"
 def cycle(console: Console, /, kernel: str, as_json: bool, out: Path, **values: Any) -> int:
     from mccprobe.bench.session import Contender
     from mccprobe.compilation.store import new_run_root, write_synced
-    from mccprobe.cycle.run import run_cycle, write_summary
-    from mccprobe.report.render_resources import render_text
+    from mccprobe.cycle.run import SUMMARY, run_cycle, write_summary
+    from mccprobe.report.lines import one_line
     from mccprobe.toolchain.mcc import MccPaths
 
     choice = choose_kernel(console, kernel, values)
     contender = Contender(choice.kernel.name, choice.kernel, choice.flags, tuple(sorted(choice.defines.items())))
-    root = new_run_root(out, f"cycle-{choice.kernel.name}", time.strftime("%Y%m%d-%H%M%S")).absolute()
-    console.message(f"run directory: {root}")
     settings = settings_of({**values, "data": "random", "confidence": 0.95})
-    report = run_cycle(
-        contender, choice.toolchain, settings, MccPaths(values["mcc"], values["musa_path"]), cache_directory(), root,
-        hooks_of(console, choice, values),
-    )  # fmt: skip
-    if report.gate is not None:
-        require_built(report.gate)
-    status = "passed" if report.passed else "not-passed"
-    document = {"schema_version": 1, "tool_version": __version__, "status": status, **report.to_dict()}
-    path = write_summary(document, root)
-    text = render_bench(report.bench)
-    text += "\n" + (render_text(report.resources) if report.resources else f"resources: {report.resources_reason}\n")
-    mark = "SIMULATED (sim): " if choice.toolchain.simulated else ""
-    text = f"{mark}{choice.kernel.name}: {status} ({report.verdict})\n{text}\nsummary: {path}\n"
-    write_synced(root / "report.txt", text.encode("utf-8", "surrogateescape"))
+    stem, clock = f"cycle-{choice.kernel.name}", time.strftime("%Y%m%d-%H%M%S")
+    with folder_below(out, lambda: new_run_root(out, stem, clock)) as root:
+        console.message(one_line(f"run directory: {root}"))
+        report = run_cycle(
+            contender, choice.toolchain, settings, MccPaths(values["mcc"], values["musa_path"]), cache_directory(),
+            root, hooks_of(console, choice, values),
+        )  # fmt: skip
+        if report.gate is not None:
+            require_built(report.gate)
+        status = "passed" if report.passed else "not-passed"
+        document = {"schema_version": 1, "tool_version": __version__, "status": status, **report.to_dict()}
+        text = _text(report, status, root / SUMMARY)
+        write_synced(root / "report.txt", text.encode("utf-8", "surrogateescape"))
+        write_summary(document, root)
 
     def show() -> None:
         if as_json:
@@ -89,3 +91,13 @@ def cycle(console: Console, /, kernel: str, as_json: bool, out: Path, **values: 
             figures=figures_of(report.bench), health=health_entry(report.bench), run_directory=root,
         )  # fmt: skip
     return 0 if report.passed else 1
+
+
+def _text(report: CycleReport, status: str, summary: Path) -> str:
+    from mccprobe.report.lines import one_line
+    from mccprobe.report.render_resources import render_text
+
+    resources = render_text(report.resources) if report.resources else f"resources: {report.resources_reason}\n"
+    mark = "SIMULATED (sim): " if report.bench.simulated else ""
+    head = f"{mark}{report.contender.kernel.name}: {status} ({report.verdict})"
+    return f"{head}\n{render_bench(report.bench)}\n{resources}\n{one_line(f'summary: {summary}')}\n"

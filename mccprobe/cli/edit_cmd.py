@@ -12,6 +12,7 @@ from mccprobe import __version__
 from mccprobe.cli.kernel_options import (
     CONTEXT,
     KernelChoice,
+    answered,
     build_folder,
     case_teller,
     choose_kernel,
@@ -21,7 +22,7 @@ from mccprobe.cli.kernel_options import (
     record,
     require_built,
 )
-from mccprobe.console import Console, visible
+from mccprobe.console import Console
 
 if TYPE_CHECKING:
     from mccprobe.cycle.edit import EditOutcome
@@ -141,26 +142,32 @@ def _asked(choice: KernelChoice, values: dict[str, Any]) -> dict[str, Any]:
 def _show(
     console: Console, outcome: EditOutcome, choice: KernelChoice | None, values: dict[str, Any], *, as_json: bool
 ) -> int:
-    if choice is not None and outcome.gate is not None:
-        record(
-            values, "check", choice, text=f"edit {outcome.action} of {outcome.kernel.name}: {outcome.text}",
-            verdict=outcome.gate.verdict, figures={"max_err": (outcome.gate.worst_error, "")},
-        )  # fmt: skip
-    if outcome.gate is not None and outcome.action == "begin":
-        require_built(outcome.gate)
     simulated = outcome.gate.simulated if outcome.gate else None
     if choice is not None and outcome.gate is None and outcome.action == "keep":  # on the answer of an earlier test
         simulated = choice.toolchain.simulated
-    if as_json:
-        status = "done" if outcome.done else "not-done"
-        console.document(
-            {"schema_version": 1, "tool_version": __version__, "status": status, "simulated": simulated,
-             **outcome.to_dict()}
-        )  # fmt: skip
-    else:
+
+    def show() -> None:
+        if outcome.gate is not None and outcome.action == "begin":
+            require_built(outcome.gate)
+        if as_json:
+            status = "done" if outcome.done else "not-done"
+            console.document(
+                {"schema_version": 1, "tool_version": __version__, "status": status, "simulated": simulated,
+                 **outcome.to_dict()}
+            )  # fmt: skip
+            return
+        from mccprobe.report.lines import one_line
+
         mark = "  [sim]" if simulated else ""
         lines = [f"edit {outcome.action} {outcome.kernel.name}: {outcome.text}{mark}"]
         lines += [f"  {name}" for name in outcome.files]
         lines += [f"  note: {note}" for note in outcome.notes]
-        console.result(visible("\n".join(lines)))
+        console.result("\n".join(map(one_line, lines)))
+
+    with answered(show, as_json=as_json):
+        if choice is not None and outcome.gate is not None:
+            record(
+                values, "check", choice, text=f"edit {outcome.action} of {outcome.kernel.name}: {outcome.text}",
+                verdict=outcome.gate.verdict, figures={"max_err": (outcome.gate.worst_error, "")},
+            )  # fmt: skip
     return 0 if outcome.done else 1

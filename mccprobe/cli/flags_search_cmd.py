@@ -80,6 +80,7 @@ def search(
 ) -> int:  # fmt: skip
     from mccprobe.flag_search.options import plan_search
     from mccprobe.flag_search.plot import FORMATS
+    from mccprobe.toolchain.inherited import environment_of, sentences
     from mccprobe.why.options import parse_budget
 
     console: Console = ctx.obj
@@ -95,7 +96,7 @@ def search(
         if code is not None:
             return code
     planned = plan_search(options, cache_directory(), max_trials=max_trials, budget_s=budget_s)
-    for sentence in planned.told:
+    for sentence in (*planned.told, *sentences(environment_of(planned.request.subject.toolchain))):
         console.always(sentence)
     if planned.request.subject.toolchain.simulated:
         console.always("sim: everything below is SIMULATED: an x86-64 emulation, with faults that mccprobe planted")
@@ -170,6 +171,7 @@ def _search(
     from mccprobe.flag_search.run import Hooks, run_search
     from mccprobe.history.book import Book
     from mccprobe.history.commit import kernel_commit
+    from mccprobe.report.lines import one_line
 
     request = planned.request
     mark = f"  [{request.subject.heading}]" if request.subject.heading else ""
@@ -195,7 +197,7 @@ def _search(
         if resume is None:
             asked = {"schema_version": 1, "search": options.to_dict(), "described": described}
             run.write_text("run.json", json_text(asked))
-        console.message(f"run directory: {root}")
+        console.message(one_line(f"run directory: {root}"))
         recorder = Recorder(
             Book(Path(book)) if book else None, request.subject, request.space, request.meter, root.absolute(),
             why=options.why, commit=kernel_commit(planned.place) if book else None,

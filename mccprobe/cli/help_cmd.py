@@ -1,16 +1,20 @@
-"""`mccprobe help TOPIC`: what is no option of one command: exit codes, environment, words, toolchains, facts."""
+"""`mccprobe help [TOPIC | COMMAND]`: exit codes, environment, words, toolchains, facts; a command as its --help."""
 
 from __future__ import annotations
 
+import contextlib
+import difflib
 import re
-from collections.abc import Callable
+import textwrap
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import click
+from click.shell_completion import CompletionItem
 
 from mccprobe import __version__
 from mccprobe.console import Console
-from mccprobe.errors import EXIT_CODE_MEANINGS, describe_exit_codes
+from mccprobe.errors import EXIT_CODE_MEANINGS, UsageError, describe_exit_codes
 
 Rows = dict[str, str]
 FACTS = Path(__file__).resolve().parents[1] / "_facts" / "mtgpu.md"  # docs/reference/mtgpu.md, in the wheel too
@@ -43,16 +47,18 @@ ENVIRONMENT: Rows = {
     "FORCE_COLOR, CLICOLOR_FORCE": "not empty and not 0: colour also into a pipe; CLICOLOR=0: none",
     "COLUMNS": "width of tables; else the terminal's, else 80",
     "CUDA_VISIBLE_DEVICES": "which GPU --toolchain cuda uses",
+    "CCC_OVERRIDE_OPTIONS, CPATH": "of clang, with COMPILER_PATH, LIBRARY_PATH and their kin: told, kept in the "
+    "commands that reproduce, and carried by a bug report",
 }
 WORDS: Rows = {
     "GOOD": "a trial gave the right answer",
-    "BAD": "a trial gave another answer than the reference",
-    "UNRESOLVED": "a trial says nothing: it did not compile, ran out of time, crashed; never counted as GOOD or BAD",
-    "found": "one pass execution is to blame: N-1 good, N bad, repeated, and switched off alone it is right",
+    "BAD": "a trial gave another answer than the reference (a crash is one), or the check said wrong",
+    "UNRESOLVED": "a trial says nothing: no object, out of time, no device, a trap of sim; never counted GOOD or BAD",
+    "found": "one pass execution is to blame: N-1 good, N bad, repeated, and the pass itself confirmed",
     "exposed": "the border holds, but that this very pass is wrong is not confirmed; the caveat says why",
     "wrong-at-zero": "wrong already before the first pass that can be switched off",
     "no-difference": "both ends give the same verdict: there is nothing to search",
-    "non-deterministic": "the compiler gives different objects for one command line; no culprit holds",
+    "non-deterministic": "one command line gives different objects; a culprit, if any, holds for fixed addresses",
     "undecided": "too little could be resolved to name one execution",
     "error": "with --json: there is no answer; code, message and hint say why",
     "SIMULATED": "from the stand-in sim: x86-64 code with a planted fault; says nothing of mcc or of speed",
@@ -88,27 +94,82 @@ TOPICS: dict[str, Callable[[], Rows]] = {
 }
 
 
+MEANINGS: Rows = {
+    "exit-codes": "what each exit status means",
+    "environment": "variables that are read",
+    "words": "verdicts and statuses",
+    "toolchains": "what --toolchain takes",
+    "facts": "what is publicly known of mcc and MTGPU; sources cite it as mtgpu.md",
+}
+
+
+def _offer(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    group, words = ctx.find_root(), ctx.params.get(parameter.name or "") or ()
+    names: list[str] = [] if words else list(TOPICS)
+    with contextlib.suppress(UsageError):
+        found = _command(group, words)
+        names += found.command.list_commands(found) if isinstance(found.command, click.Group) else []
+    return [CompletionItem(name) for name in names if name.startswith(incomplete)]
+
+
 @click.command("help", context_settings={"help_option_names": ["-h", "--help"]})
-@click.argument("topic", metavar="TOPIC", type=click.Choice(list(TOPICS)))
+@click.argument("words", metavar="[TOPIC | COMMAND ...]", nargs=-1, shell_complete=_offer)
 @click.option("--json", "as_json", is_flag=True, help="one JSON document (reports/help.schema.json)")
-@click.pass_obj
-def help_topic(console: Console, topic: str, as_json: bool) -> int:
-    """Explain exit codes, environment variables, words, toolchains or public facts.
+@click.pass_context
+def help_topic(ctx: click.Context, words: tuple[str, ...], as_json: bool) -> int:
+    """Explain a topic or a command; without either, list both.
 
     TOPIC is exit-codes, environment, words, toolchains or facts: what is publicly known of mcc and MTGPU, which sources
-    cite as mtgpu.md. A command is explained by its own --help.
+    cite as mtgpu.md. A command is explained as by its own --help.
 
     \b
-    Example:
+    Examples:
       mccprobe help exit-codes
+      mccprobe help flags search
     """
-    rows = TOPICS[topic]()
+    console: Console = ctx.obj
+    if len(words) == 1 and words[0] in TOPICS:
+        rows = TOPICS[words[0]]()
+        text = _text(words[0], rows)
+    else:
+        found = _command(ctx.find_root(), words)
+        rows = _rows(found)
+        text = found.get_help()
+        if not words:
+            rows |= MEANINGS
+            text += f"\n\nTopics (mccprobe help TOPIC):\n{textwrap.indent(_table(MEANINGS), '  ')}"
     if as_json:
         listed = [{"name": name, "meaning": meaning} for name, meaning in rows.items()]
+        topic = " ".join(words) or "mccprobe"
         console.document({"schema_version": 1, "tool_version": __version__, "topic": topic, "rows": listed})
     else:
-        console.result(_text(topic, rows))
+        console.result(text)
     return 0
+
+
+def _command(ctx: click.Context, words: Sequence[str]) -> click.Context:
+    """The command of these words, below `ctx`. Raises UsageError."""
+    for number, word in enumerate(words):
+        group = ctx.command
+        command = group.get_command(ctx, word) if isinstance(group, click.Group) else None
+        if command is None:
+            known = [*group.list_commands(ctx)] if isinstance(group, click.Group) else []
+            known += [] if number else TOPICS
+            close = difflib.get_close_matches(word, known, n=3)
+            hint = f"close: {', '.join(close)}" if close else f"topics: {', '.join(TOPICS)}; commands: mccprobe --help"
+            raise UsageError(f"no topic and no command {' '.join(words[: number + 1])}", hint=hint)
+        ctx = click.Context(command, info_name=word, parent=ctx)
+    return ctx
+
+
+def _rows(found: click.Context) -> Rows:
+    """Commands of a group, then options: name -> what it does."""
+    group = found.command
+    commands = group.list_commands(found) if isinstance(group, click.Group) else []
+    below = {name: group.get_command(found, name) for name in commands} if isinstance(group, click.Group) else {}
+    rows = {name: command.get_short_help_str(120) for name, command in below.items() if command is not None}
+    records = (parameter.get_help_record(found) for parameter in group.get_params(found))
+    return rows | {name: meaning for name, meaning in filter(None, records) if meaning}
 
 
 def _text(topic: str, rows: Rows) -> str:

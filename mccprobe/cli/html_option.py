@@ -10,6 +10,7 @@ import click
 
 from mccprobe.console import Console, visible
 from mccprobe.errors import UsageError
+from mccprobe.report.lines import one_line
 
 if TYPE_CHECKING:
     from mccprobe.pages.blocks import Page
@@ -59,7 +60,7 @@ def deliver(
         show()
     made = page()
     for path in places.write(made):
-        console.message(f"written: {path}")
+        console.message(one_line(f"written: {path}"))
     if places.on_stdout:
         from mccprobe.pages.render_html import render_html
 
@@ -105,6 +106,6 @@ def finished_run(
         elif text.is_file():
             console.result(visible(text.read_text("utf-8", "replace")))
 
-    console.message(f"{root} is finished: nothing is run")
+    console.message(one_line(f"{root} is finished: nothing is run"))
     deliver(console, places, lambda: page, show, as_json=as_json)
     return int(exit_code(result))

@@ -66,11 +66,12 @@ def _read(console: Console, book: str) -> Contents:
     """All entries; damaged lines are told, and stop nothing."""
     from mccprobe.history.book import Book
     from mccprobe.history.text import safe
+    from mccprobe.report.lines import one_line
 
     contents = Book(Path(book)).read()
     for one in contents.damaged:
         why = "is no entry" if one.ended else "has no end: its writer was killed, or is writing"
-        console.always(f"warning: {book}: line {one.number} {why}; skipped: {safe(one.text)}")
+        console.always(one_line(f"warning: {book}: line {one.number} {why}; skipped: ") + safe(one.text))
     return contents
 
 

@@ -15,9 +15,8 @@ SIMULATED = "SIMULATED"
 
 
 def figure_text(figure: Figure) -> str:
-    """Value and unit; "not known" is never a number."""
-    value = "not known" if figure.value is None else f"{figure.value:.6g}"
-    return safe(f"{value} {figure.unit}".rstrip())
+    """Value and unit; "not known" is never a number, and has no unit."""
+    return "not known" if figure.value is None else safe(f"{figure.value:.6g} {figure.unit}".rstrip())
 
 
 def list_lines(entries: Sequence[Entry]) -> list[str]:
@@ -39,7 +38,7 @@ def list_table(entries: Sequence[Entry], width: int, *, color: bool) -> list[str
     """The same for a terminal, texts folded in their column."""
     heads = (
         Column("entry"), Column("time (UTC)", fold=10), Column("kind"), Column("verdict"),
-        Column("kernel, flags", fold=10), Column("figures", fold=8), Column("what", fold=14),
+        Column("kernel, flags", fold=12), Column("figures", fold=12), Column("what", fold=10),
     )  # fmt: skip
     rows = []
     for one in entries:

@@ -15,7 +15,7 @@ import click
 from mccprobe.cli.common import FiniteRange, cache_directory
 from mccprobe.cli.pace import Pace
 from mccprobe.console import Console
-from mccprobe.errors import MccprobeError, SourceDoesNotCompile
+from mccprobe.errors import MccprobeError, SourceDoesNotCompile, ToolchainError
 
 if TYPE_CHECKING:
     from mccprobe.gate.check import CheckedCase, GateReport
@@ -69,6 +69,7 @@ def kernel_options(command: Command) -> Command:
 def choose_kernel(console: Console, text: str, values: Mapping[str, Any]) -> KernelChoice:
     """Resolve the options and tell what is used. Raises what the pieces raise."""
     from mccprobe.gate.subject import find_kernel, kernel_toolchain, parse_defines, resolve_flags
+    from mccprobe.toolchain.inherited import environment_of, sentences
 
     kernel = find_kernel(text)
     flags = resolve_flags(values["flags"], values["sets"])
@@ -77,8 +78,9 @@ def choose_kernel(console: Console, text: str, values: Mapping[str, Any]) -> Ker
         kernel, values["toolchain"], mcc=values["mcc"], musa_path=values["musa_path"], cache=cache_directory(),
         compiler=values["compiler"],
     )  # fmt: skip
-    if choice.told:
-        console.always(choice.told)
+    for told in (choice.told, *sentences(environment_of(choice.toolchain))):
+        if told:
+            console.always(told)
     if choice.toolchain.simulated:
         console.always("sim: everything below is SIMULATED: an x86-64 emulation, with faults that mccprobe planted")
     return KernelChoice(kernel, choice.toolchain, flags, defines)
@@ -95,18 +97,43 @@ def gate_arguments(values: Mapping[str, Any]) -> dict[str, Any]:
 @contextlib.contextmanager
 def build_folder(out: Path | None, name: str) -> Iterator[Path]:
     """A new folder below `out` that stays, or a temporary one."""
-    from mccprobe.compilation.store import disk_errors
+    from mccprobe.compilation.store import TEMPORARY, disk_errors
 
-    with disk_errors(out or Path(tempfile.gettempdir())):
-        if out is not None:
-            out = out.absolute()  # it becomes TMPDIR of compilers that run in other folders
-            out.mkdir(parents=True, exist_ok=True)
-        folder = Path(tempfile.mkdtemp(prefix=f"mccprobe-{name}-" if out is None else f"{name}-", dir=out))
+    if out is not None:
+        with folder_below(out, lambda: tempfile.mkdtemp(prefix=f"{name}-", dir=out)) as folder:
+            yield folder
+        return
+    with disk_errors(Path(tempfile.gettempdir()), elsewhere=TEMPORARY):
+        folder = Path(tempfile.mkdtemp(prefix=f"mccprobe-{name}-"))
     try:
         yield folder
     finally:
-        if out is None:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def folder_below(parent: Path, make: Callable[[], Path | str]) -> Iterator[Path]:
+    """The folder that `make` makes below `parent`, which is made if need be; absolute, for it becomes TMPDIR of
+    compilers that run in other folders.
+
+    An error in the work inside leaves nothing behind, but for one whose hint names a command that ran there.
+    """
+    from mccprobe.compilation.store import disk_errors
+
+    missing = [path for path in (parent, *parent.parents) if not path.exists()]
+    folder: Path | None = None
+    try:
+        with disk_errors(parent):
+            parent.mkdir(parents=True, exist_ok=True)
+            folder = Path(make()).absolute()
+        yield folder
+    except BaseException as error:
+        if folder is not None and not isinstance(error, SourceDoesNotCompile | ToolchainError):
             shutil.rmtree(folder, ignore_errors=True)
+        for path in (*([folder] if folder is not None else []), *missing):
+            with contextlib.suppress(OSError):  # it is not empty, or was not made
+                path.rmdir()
+        raise
 
 
 def case_teller(

@@ -16,6 +16,7 @@ from mccprobe.cli.kernel_options import (
     answered,
     case_teller,
     choose_kernel,
+    folder_below,
     gate_arguments,
     kernel_options,
     record,
@@ -63,18 +64,15 @@ def overlay(
     changes = _changes(replaces, patch)
     choice = choose_kernel(console, kernel, values)
     parent = out or Path("mccprobe-out")
-    with disk_errors(parent):
-        parent.mkdir(parents=True, exist_ok=True)
-        folder = Path(tempfile.mkdtemp(prefix="overlay-", dir=parent)).absolute()
-    gate = gate_arguments(values)
-    request = OverlayRequest(
-        choice.kernel, choice.toolchain, header, changes, folder, cache_directory(),
-        MccPaths(values["mcc"], values["musa_path"]), choice.flags, choice.defines, **gate,
-    )  # fmt: skip
-    report = run_overlay(request, case_teller(console, simulated=choice.toolchain.simulated))
-    with disk_errors(folder):
-        page = render_question(report, _options_again(choice, values))
-        (folder / "question.md").write_text(page, encoding="utf-8", errors="backslashreplace")
+    with folder_below(parent, lambda: tempfile.mkdtemp(prefix="overlay-", dir=parent)) as folder:
+        request = OverlayRequest(
+            choice.kernel, choice.toolchain, header, changes, folder, cache_directory(),
+            MccPaths(values["mcc"], values["musa_path"]), choice.flags, choice.defines, **gate_arguments(values),
+        )  # fmt: skip
+        report = run_overlay(request, case_teller(console, simulated=choice.toolchain.simulated))
+        with disk_errors(folder):
+            page = render_question(report, _options_again(choice, values))
+            (folder / "question.md").write_text(page, encoding="utf-8", errors="backslashreplace")
 
     def show() -> None:
         if as_json:

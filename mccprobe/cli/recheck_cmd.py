@@ -11,7 +11,8 @@ import click
 from mccprobe import __version__
 from mccprobe.cli.common import cache_directory
 from mccprobe.cli.pace import Pace
-from mccprobe.console import Console, visible
+from mccprobe.console import Console
+from mccprobe.report.lines import joined
 
 if TYPE_CHECKING:
     from mccprobe.why.recheck import Recheck
@@ -72,7 +73,7 @@ def recheck(
         document = {"schema_version": SCHEMA_VERSION, "tool_version": __version__, "status": "done"}
         console.document({**document, "results": [row.to_dict() for row in rows]})
     else:
-        console.report(visible(_table(rows)))
+        console.report(_table(rows))
     return 1 if any(row.answer is Answer.CANNOT_TELL for row in rows) else 0
 
 
@@ -87,4 +88,4 @@ def _table(rows: list[Recheck]) -> str:
             before = row.report
         mark = "  [sim]" if row.simulated else ""
         lines.append(f"  {row.compiler:<{width}}  {row.answer:<11}  {row.text}{mark}")
-    return "\n".join(lines)
+    return joined(lines)

@@ -72,7 +72,7 @@ def _reduce(
     from mccprobe.why.bundle_run import REDUCED
     from mccprobe.why.reduce import reduce_source
 
-    request = make_plan(finished.rebuilt_options(), cache_directory()).request
+    request = make_plan(finished.rebuilt_options(), cache_directory(), finished.inherited).request
     if request.toolchain.simulated:
         console.always("sim: everything below is SIMULATED; the fault is planted by mccprobe, not found in mcc")
 

@@ -50,7 +50,7 @@ def run_session(
             raise Interrupted("interrupted", hint=hint) from error
         except NoRoom as error:
             if (root / "run.json").is_file():
-                error.hint = f"free space and go on with: {again}"
+                error.hint = f"{error.remedy} and go on with: {again}"
             raise
         finally:
             session.close()
@@ -142,7 +142,8 @@ def _check_free(out: Path) -> None:
 
 def _holds_a_run(out: Path) -> UsageError:
     return UsageError(
-        f"{out} holds a run already", hint=f"go on with it: --resume {shlex.quote(str(out))}, or choose another -o"
+        f"{out} holds a run already",
+        hint=f"go on with it: --resume {shlex.quote(str(out))}, or choose another place with -o DIR",
     )
 
 

@@ -58,7 +58,7 @@ def _table(entries: Sequence[Entry], *, color: bool) -> list[str]:
         (entry.name + _mark(entry), *(_word(entry.capabilities.get(name, "-")) for name in names), entry.version)
         for entry in found
     ]
-    heads = (Column("toolchain"), *(Column(name) for name in names), Column("version", fold=20))
+    heads = (Column("toolchain"), *(Column(name) for name in names), Column("version", fold=12))
     return terminal_table(heads, rows, width(), color=color) if rows else []
 
 

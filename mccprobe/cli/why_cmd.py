@@ -94,12 +94,12 @@ def _run(
 ) -> int:  # fmt: skip
     from mccprobe.bisect_run.run import Progress
     from mccprobe.cli.trial_lines import TrialLines
-    from mccprobe.compilation.store import disk_errors, write_text
+    from mccprobe.compilation.store import TEMPORARY, disk_errors, write_text
     from mccprobe.files import remove_dead_drafts
     from mccprobe.report.render_why import render_why
     from mccprobe.why.run import plan_of, run_why, with_bug_report
 
-    with disk_errors(Path(tempfile.gettempdir()), only_full=True):
+    with disk_errors(Path(tempfile.gettempdir()), only_full=True, elsewhere=TEMPORARY):
         plan = plan_of(options, cache_directory())
     request = plan.request
     tell_plan(console, plan)

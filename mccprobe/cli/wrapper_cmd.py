@@ -79,14 +79,15 @@ def install(console: Console, mcc: str | None, prefix: Path | None, name: str | 
     for risk in sets.chosen.risks:
         console.always(f"risk: {risk}")
     for passed in compiler.passed_over:
-        console.message(f"{passed} is no compiler (a wrapper or launcher): passed over")
+        console.message(one_line(f"{passed} is no compiler (a wrapper or launcher): passed over"))
     if compiler.is_script:
-        console.always(f"warning: {compiler.path} is a script; if it adds flags of its own, mcc may refuse them twice")
+        told = f"warning: {compiler.path} is a script; if it adds flags of its own, mcc may refuse them twice"
+        console.always(one_line(told))
     if done.replaced is not None:
-        console.message(f"replaced the wrapper with set {done.replaced.set} of {done.replaced.compiler}")
+        console.message(one_line(f"replaced the wrapper with set {done.replaced.set} of {done.replaced.compiler}"))
     if found_in_path() != done.path:
         folder = shlex.quote(str(done.path.parent))
-        console.always(f"not yet what `mcc` finds: export PATH={folder}:$PATH (and hash -r)")
+        console.always(one_line(f"not yet what `mcc` finds: export PATH={folder}:$PATH (and hash -r)"))
     return 0
 
 

@@ -276,7 +276,8 @@ class DaskExecutor(LocalExecutor):
         if everybody_refused or (since is not None and now - since > GRACE_S):
             raise ToolchainError(
                 f"no worker of {self.scheduler} can be used", detail="\n".join(why),
-                hint="each needs this very compiler and this mccprobe; programs of a device need --resources GPU=1",
+                hint="each needs this very compiler and this mccprobe; programs of a device need a "
+                "`dask worker --resources GPU=1`",
             )  # fmt: skip
         return now if since is None else since
 

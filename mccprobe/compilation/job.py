@@ -77,7 +77,7 @@ def compile_once(job: CompileJob) -> CompileOutcome:
         log, rest = reader.finish()
         diagnostics = (result.stderr + rest).decode("utf-8", "replace").strip()
         if not result.ok:
-            require_room(job.trials, diagnostics.encode())
+            require_room(job.trials, diagnostics.encode(), result.returncode)
             return CompileOutcome(None, f"compile: {result.describe()}", result.seconds, log, diagnostics)
         if not output.is_file() or output.stat().st_size == 0:
             return CompileOutcome(

@@ -139,7 +139,7 @@ class Journal:
                     os.ftruncate(self._fd, end)
                 what = "the disk is full" if error.errno == errno.ENOSPC else str(error.strerror)
                 raise NoRoom(
-                    f"{self.path}: cannot be written: {what}", hint="free space and go on with --resume"
+                    f"{self.path}: cannot be written: {what}", hint="free space; go on with --resume"
                 ) from error
 
     def close(self) -> None:

@@ -38,7 +38,7 @@ def _compile_rest(
         argv = [*toolchain.driver, *args, "-c", name, "-o", str(output)]
         result = run(RunSpec(argv, env=toolchain.environment(scratch), timeout_s=timeout_s))
         if not result.ok:
-            require_room(scratch, result.stderr)
+            require_room(scratch, result.stderr, result.returncode)
             raise SourceDoesNotCompile(
                 f"{name} does not compile ({result.describe()})", detail=result.stderr_text.strip(),
                 hint="the same command without mccprobe must work first: " + " ".join(argv),
@@ -123,7 +123,7 @@ class Linker:
         env = {name: value.replace(SCRATCH, str(scratch)) for name, value in self.source.env.items()}
         result = run(RunSpec(job.argv, env=env, timeout_s=self.timeout_s))
         if not result.ok or not output.is_file():
-            require_room(scratch, result.stderr)
+            require_room(scratch, result.stderr, result.returncode)
             detail = result.stderr_text.strip().splitlines()
             return LinkFailure(f"link: {result.describe()}" + (f": {detail[-1]}" if detail else ""))
         return output

@@ -24,7 +24,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from mccprobe.errors import NoRoom, RunDirectoryUnusable
-from mccprobe.files import remove_dead_drafts, replace_file
+from mccprobe.files import remove_dead_drafts, replace_file, wanted_room
 
 RUN_FOLDERS = ("unit", "objects", "programs", "trials")
 _HASH_CHUNK_BYTES = 1 << 20
@@ -47,15 +47,20 @@ _FULL = {
     errno.EROFS: "Read-only file system",  # it may become so in the middle, after an error of the disk
     errno.EIO: "Input/output error",
 }
+_REMEDIES = {errno.EROFS: "make it writable", errno.EIO: "mend the disk"}  # of the others: free space
+ELSEWHERE = "choose another place with -o DIR"  # the command line leaves it out where a command has no -o
+TEMPORARY = "name another folder in TMPDIR"
 _ERRNO = re.compile(r"\[Errno (\d{1,9})\]")
-_NO_ROOM = re.compile(rb"No space left on device|Disk quota exceeded")
 
 
 @contextlib.contextmanager
 def disk_errors(
-    what: Path, *, only_full: bool = False, hint: str = "free space or choose another place with -o DIR"
+    what: Path, *, only_full: bool = False, elsewhere: str = ELSEWHERE, hint: str = ""
 ) -> Iterator[None]:
-    """Turn what the file system says into one clear error. only_full: nothing but a disk that takes no more."""
+    """Turn what the file system says into one clear error. only_full: nothing but a disk that takes no more.
+
+    elsewhere: what to do beside making room; hint: in the place of both.
+    """
     try:
         yield
     except OSError as error:
@@ -65,16 +70,17 @@ def disk_errors(
         if only_full and number not in _FULL:
             raise
         text = _FULL.get(number, error.strerror or str(error))
-        kind = NoRoom if number in _FULL else RunDirectoryUnusable
-        raise kind(f"{what}: cannot be written: {text}", hint=hint) from error
+        message = f"{what}: cannot be written: {text}"
+        if number in _FULL:
+            remedy = _REMEDIES.get(number, "free space")
+            raise NoRoom(message, hint=hint or f"{remedy}, or {elsewhere}", remedy=remedy) from error
+        raise RunDirectoryUnusable(message, hint=hint or f"{elsewhere}, or make this one writable") from error
 
 
-def require_room(what: Path, complaint: bytes) -> None:
+def require_room(what: Path, complaint: bytes, returncode: int | None = None) -> None:
     """Raise NoRoom if a tool failed for want of room: that says nothing about its input."""
-    if _NO_ROOM.search(complaint):
-        raise NoRoom(
-            f"{what}: cannot be written: the disk is full", hint="free space or choose another place with -o DIR"
-        )
+    if wanted_room(what, complaint, returncode):
+        raise NoRoom(f"{what}: cannot be written: the disk is full", hint=f"free space, or {ELSEWHERE}")
 
 
 def require_space(folder: Path) -> None:

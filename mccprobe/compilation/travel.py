@@ -20,7 +20,7 @@ from typing import Any
 
 from mccprobe import __version__
 from mccprobe.compilation.job import OUTPUT, SCRATCH, CompileJob, CompileOutcome, compile_once
-from mccprobe.compilation.store import disk_errors, file_digest
+from mccprobe.compilation.store import TEMPORARY, disk_errors, file_digest
 from mccprobe.process import RunSpec, run
 from mccprobe.toolchain.jobs import cc1_input, value_after
 
@@ -207,7 +207,8 @@ def compile_there(sent: Travelling, files: Mapping[str, bytes]) -> tuple[Compile
 @contextlib.contextmanager
 def _folder() -> Iterator[Path]:
     """A folder of the worker for one job. What the file system says against it is RunDirectoryUnusable."""
-    with disk_errors(Path(tempfile.gettempdir())), tempfile.TemporaryDirectory(prefix="mccprobe-worker-") as name:
+    place = Path(tempfile.gettempdir())
+    with disk_errors(place, elsewhere=TEMPORARY), tempfile.TemporaryDirectory(prefix="mccprobe-worker-") as name:
         yield Path(name)
 
 

@@ -67,7 +67,7 @@ def draw_trials(axes: Any, result: Mapping[str, Any]) -> None:
     wrong = [trial["ordinal"] for trial in result["trials"] if trial["state"] == WRONG]
     if wrong:
         top = max((value for _, value in counted), default=0.0)
-        axes.plot(wrong, [top] * len(wrong), "x", color=WRONG_COLOUR, label="wrong")
+        axes.plot(wrong, [top] * len(wrong), "x", color=WRONG_COLOUR, label="wrong: no value")
     name, unit = result["objective"]["name"], result["objective"]["unit"]
     axes.set(xlabel="trial", ylabel=name if name == unit else f"{name} ({unit})")
     axes.legend(fontsize="small")

@@ -319,7 +319,7 @@ class OrdinaryProgram:
         result = executor.build_step(RunSpec(command, env=env, timeout_s=self.compile_timeout_s))
         if result.ok:
             return None
-        require_room(place, result.stderr)
+        require_room(place, result.stderr, result.returncode)
         return BuildFailure(f"compile: {result.describe()}", tuple(command), result.stderr_text.strip()[-4000:])
 
     def expect(self, made: Made, executor: Executor) -> None:

@@ -193,7 +193,7 @@ class _Build:
         self.seconds += result.seconds
         if result.ok and output.is_file():
             return
-        require_room(self.place, result.stderr)
+        require_room(self.place, result.stderr, result.returncode)
         what = "link" if output.suffix != ".o" else "compile"
         how = "exit 0 but no output was written" if result.ok else result.describe()
         raise _Failed(BuildFailure(f"{what}: {how}", command, result.stderr_text.strip()[-4000:]))

@@ -70,13 +70,18 @@ def _cell(value: Any) -> str:
     return safe(value) if isinstance(value, str) else json.dumps(value)
 
 
+def _utf8(value: Any) -> Any:
+    """A text as Arrow can hold it: bytes of a name that are no UTF-8 as escapes."""
+    return value.encode("utf-8", "backslashreplace").decode() if isinstance(value, str) else value
+
+
 def entries_frame(entries: Sequence[Entry]) -> Frame:
     """One row an entry; `time` as UTC times, whole numbers stay whole. Raises UsageError without pandas."""
     try:
         import pandas as pd  # type: ignore[import-untyped]
     except ImportError as error:
         raise UsageError("data frames need pandas", hint="pip install 'mccprobe[frames]'") from error
-    rows = flat_rows(entries)
+    rows = [{_utf8(name): _utf8(value) for name, value in row.items()} for row in flat_rows(entries)]
     frame = pd.DataFrame(rows, columns=list(rows[0]) if rows else list(COLUMNS)).convert_dtypes()
     frame["time"] = pd.to_datetime(frame["time"], utc=True, errors="coerce", format="ISO8601")
     return frame

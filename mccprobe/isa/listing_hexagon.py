@@ -17,7 +17,7 @@ from mccprobe.isa.records import OTHER, Instruction
 
 # Registers of the Hexagon V68 Programmer's Reference Manual, chapter 2; #immediates; addresses.
 _BLANK = re.compile(
-    r"(?P<place>\b0x[0-9a-f]+)|(?P<number>##?[-+]?(?:0x[0-9a-f]+|\d+))"
+    r"(?P<place>\b0x[0-9a-fA-F]+)|(?P<number>##?[-+]?(?:0x[0-9a-fA-F]+|\d+))"
     r"|\b(?P<bank>r|p|c|g|s|m|v|w|q|sa|lc|cs)(?P<first>\d+)(?::\d+)?(?!\w)"
 )
 _HEAD = re.compile(r"[0-9a-f]{8} ?(?P<open>\{?) ?")

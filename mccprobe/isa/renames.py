@@ -9,7 +9,7 @@ it agrees with itself only, unless `free_entry` says that the whole function may
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from mccprobe.isa.records import Instruction
 from mccprobe.isa.registers import Register, roles, shape_of
@@ -80,3 +80,32 @@ def _step(holders: _Holders, left: Instruction, right: Instruction, isa: str) ->
 
 def _alike(left: Sequence[Register], right: Sequence[Register]) -> bool:
     return len(left) == len(right) and all(a.size == b.size for a, b in zip(left, right, strict=True))
+
+
+def read_from_elsewhere(
+    one: Sequence[Instruction], two: Sequence[Instruction], pairs: Mapping[int, int], readers: Mapping[int, int],
+    isa: str,
+) -> set[int]:  # fmt: skip
+    """Indices in A of paired instructions whose value a reader takes in A, and that reader's partner in B does not.
+
+    pairs, readers: index in A -> index in B; readers agree with their partners but for registers. Who wrote a register
+    last is meant in the order of the text.
+    """
+    last_one, last_two = _writers(one, isa), _writers(two, isa)
+    return {
+        written
+        for a, b in readers.items()
+        for written, instead in zip(last_one[a], last_two[b], strict=False)
+        if written in pairs and pairs[written] != instead
+    }
+
+
+def _writers(code: Sequence[Instruction], isa: str) -> list[list[int]]:
+    """For each instruction and each register that it reads: index of the one that wrote it last, -1 for none."""
+    last: dict[_Key, int] = {}
+    found = []
+    for index, item in enumerate(code):
+        read, written = roles(item, isa)
+        found.append([last.get((one.bank, one.first + at), -1) for one in read for at in range(one.size)])
+        last.update(((one.bank, one.first + at), index) for one in written for at in range(one.size))
+    return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -11,7 +12,7 @@ from mccprobe.process import RunSpec, run
 from mccprobe.toolchain.base import Toolchain
 
 DEPENDENCY_TIMEOUT_S = 120.0  # preprocessing takes a second; this only ends a hung one
-_WORD = re.compile(r"(?:\\.|[^\s\\])+")
+_WORD = re.compile(r"(?:\\.|[^ \t\\])+")
 _QUOTED = re.compile(r'^\s*#\s*include\s*"([^"]+)"', re.MULTILINE)
 
 
@@ -25,8 +26,15 @@ def dependencies(toolchain: Toolchain, options: Sequence[str], source: Path, scr
             f"{source}: {toolchain.name} -M does not work: {result.describe()}", detail=result.stderr_text[-4000:],
             hint="without it nobody can tell which header is read",
         )  # fmt: skip
-    text = result.stdout_text.replace("\\\n", " ")
-    return [scratch / _plain(word) for rule in text.splitlines() for word in _WORD.findall(rule.partition(": ")[2])]
+    text = os.fsdecode(result.stdout).replace("\\\n", " ")  # names need not be UTF-8
+    return [scratch / _plain(word) for rule in text.split("\n") for word in _WORD.findall(rule.partition(": ")[2])]
+
+
+def require_rule(path: Path, hint: str) -> None:
+    """Raise InputError for a name that no Makefile rule can carry, and so no answer of `dependencies`."""
+    if "\n" in str(path) or "\\" in str(path):  # clang makes a slash of a backslash (llvm::sys::path::native)
+        told = "has a line end or a backslash in its name, which a Makefile rule (-M) cannot carry"
+        raise InputError(f"{path}: {told}", hint=hint)
 
 
 def _plain(word: str) -> str:

@@ -27,7 +27,7 @@ from mccprobe.kernel.spec import KernelSpec
 from mccprobe.model.frames import flat_row
 from mccprobe.oracle.verdict import Verdict
 from mccprobe.overlay.change import Replacement, apply_once, difference
-from mccprobe.overlay.header import dependencies, find_header, quoted_beside
+from mccprobe.overlay.header import dependencies, find_header, quoted_beside, require_rule
 from mccprobe.report.device_source import SourceOptions
 from mccprobe.report.host_elf import SIM_HEADING
 from mccprobe.report.resources_record import ReportRequest, ResourceReport, report_on
@@ -152,6 +152,9 @@ def overlay(request: OverlayRequest, tell: Callable[[CheckedCase], None] = lambd
         )
     if Path(request.header).is_absolute() or ".." in Path(request.header).parts:
         raise UsageError(f"--header {request.header}: expected a name as it stands in #include <...>")
+    require_rule(folder, "choose another place with -o DIR")
+    for source in request.kernel.sources:
+        require_rule(source, "rename it")
     with disk_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
     original, _ = _header_of(request, ())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import shlex
 from collections.abc import Mapping
 from typing import Any
@@ -36,6 +37,7 @@ MARK = "sim"
 SIM_HEADLINE = "SIMULATED FAULT (sim)"
 SIM_WARNING = "The fault is planted by mccprobe in its stand-in toolchain, not found in mcc."
 EDGES_IN_TABLE = 300
+MOST_NAME = 60  # letters of a function in the headline: two of its lines on a phone
 _WITHOUT_CULPRIT = {
     Status.WRONG_AT_ZERO: "Wrong already at limit 0: no pass can be blamed",
     Status.NON_DETERMINISTIC: "The compiler is non-deterministic: no pass is named",
@@ -83,7 +85,7 @@ def headline(result: Mapping[str, Any]) -> str:
     status, culprit = Status(result["status"]), result["culprit"]
     if culprit is None:
         return _WITHOUT_CULPRIT.get(status, "Undecided: no pass is named")
-    where = f"{culprit['pass']} on {short_name(culprit['function'])}"
+    where = f"{culprit['pass']} on {headline_name(culprit['function'])}"
     if status is Status.FOUND:
         return f"{where} turns the result wrong: confirmed"
     if status is Status.NON_DETERMINISTIC:
@@ -111,6 +113,14 @@ def short_name(function: str | None) -> str:
         return "a function that the log does not name"
     short = function.partition("(")[0]
     return function if not short or "operator" in function else short
+
+
+def headline_name(function: str | None) -> str:
+    """The same without template arguments that fill a screen, as kernels of template libraries have: `gemm<...>`."""
+    short = short_name(function)
+    if len(short) > MOST_NAME and "<" in short and "operator" not in short:
+        short = short.partition("<")[0] + "<...>"
+    return short if len(short) <= MOST_NAME else short[: MOST_NAME - 3] + "..."
 
 
 def _execution(result: Mapping[str, Any]) -> list[tuple[str, Cell]]:
@@ -210,7 +220,17 @@ def said_sections(result: Mapping[str, Any], mark: str) -> list[Section]:
 
 
 def _notes(texts: list[str], *, warning: bool = False) -> tuple[Block, ...]:
-    return (Notes(tuple(texts), warning=warning),) if texts else ()
+    """Sentences as a list; indented lines are the text that the sentence before them ends in, as a diff has it."""
+    blocks: list[Block] = []
+    label = "Notes"
+    for indented, group in itertools.groupby(texts, key=lambda text: text.startswith("  ")):
+        lines = list(group)
+        if indented:
+            blocks.append(Code(label, "\n".join(line[2:] for line in lines), diff=True))
+        else:
+            blocks.append(Notes(tuple(lines), warning=warning))
+            label = lines[-1].rstrip(":")
+    return tuple(blocks)
 
 
 def run_section(result: Mapping[str, Any], mark: str) -> Section:

@@ -94,8 +94,10 @@ def page_svg(figure: Figure, *, narrow: bool, prefix: str) -> str:
             element.set(key, _REFERENCE.sub(lambda found: f"url(#{prefix}{found[1]})", value))
         if _HREF in element.attrib:
             element.set("href", f"#{prefix}{element.attrib.pop(_HREF).removeprefix('#')}")
-        if "style" in element.attrib:
-            element.set("style", _themed(element.attrib["style"]))
+        style = [f"fill: {element.attrib.pop('fill')}"] if _COLOUR.match(element.get("fill", "")) else []  # of patterns
+        style += [element.attrib["style"]] if "style" in element.attrib else []
+        if style:
+            element.set("style", _themed("; ".join(style)))
     width, height = figure.size.narrow if narrow else figure.size.wide
     root.attrib = {
         "viewBox": root.attrib["viewBox"], "class": "narrow" if narrow else "wide",
@@ -112,7 +114,7 @@ def page_svg(figure: Figure, *, narrow: bool, prefix: str) -> str:
 
 
 def rectangles(axes: Any, corners: Sequence[tuple[float, float, float, float]], **colours: str) -> None:
-    """Many rectangles (x, y, width, height) as one path: a long loop stays small."""
+    """Many rectangles (x, y, width, height) as one path: a long loop stays small. colours: and a hatch."""
     from matplotlib.patches import PathPatch
     from matplotlib.path import Path
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 _TEMPLATES = "templates"
 SHORT_HASH = 12  # characters of a hash that are shown
+MOST_PRINTED_ROWS = 60  # of a figure's table: some two sheets; a longer one is printed where the reader unfolded it
 _DIFF_MARKS = {"+": "added", "-": "removed", "@": "place"}
 
 
@@ -36,7 +37,7 @@ def render_html(page: Page) -> str:
     template = _environment().get_template("page.html.j2")
     return template.render(
         page=page, svgs=svgs, policy=_policy(script), script=Markup(script), style=Markup(_style()),
-        signs=VERDICT_SIGNS, short_hash=SHORT_HASH,
+        signs=VERDICT_SIGNS, short_hash=SHORT_HASH, most_rows=MOST_PRINTED_ROWS,
     )  # fmt: skip
 
 

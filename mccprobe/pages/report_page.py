@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mccprobe.model.estimate import Occupancy
 from mccprobe.model.resources import KernelResources
-from mccprobe.pages.bisect_page import short_name
+from mccprobe.pages.bisect_page import headline_name, short_name
 from mccprobe.pages.blocks import (
     Block,
     Cell,
@@ -67,7 +67,7 @@ def _headline(report: ResourceReport) -> str:
         targets = ", ".join(dict.fromkeys(kernel.kernel.target or "an unknown target" for kernel in report.kernels))
         return f"{len(report.kernels):,} kernels for {targets}"
     found = next((entry for entry in first.occupancy if entry.blocks_per_mp is not None), None)
-    name = short_name(first.title)
+    name = headline_name(first.title)
     if found is not None:
         return f"{name}: {occupancy_phrase(found)}"
     counted = "its resources" if first.mix.count is None else f"{first.mix.count:,} instructions"

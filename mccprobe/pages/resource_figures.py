@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from mccprobe.console import number_of
@@ -12,7 +13,7 @@ from mccprobe.isa.words import EMPTY_SLOT, SLOTS_PER_WORD
 from mccprobe.model.estimate import Limit, Occupancy
 from mccprobe.pages.blocks import Cell, Figure, Kind, Size, Table, code, number
 from mccprobe.pages.canvas import rectangles
-from mccprobe.pages.theme import LIGHT, PIPES, pipe_colour
+from mccprobe.pages.theme import LIGHT, PIPES, pipe_colour, pipe_hatch
 from mccprobe.report.disasm_record import FunctionView
 from mccprobe.report.disasm_text import statement
 
@@ -149,11 +150,11 @@ def loop_figure(key: str, one: FunctionView) -> Figure | None:
         )  # fmt: skip
     stream = [instructions[index] for index in inside][:TILES]
     caption = f"Main loop at {main.label}: its instructions in order, by pipe"
-    wide, narrow_columns = _columns(len(stream))
+    wide, narrow = (_Tiling.of(stream, narrow=narrow) for narrow in (False, True))
     return Figure(
         f"{key}-loop", caption + _cut(len(inside), TILES, "instructions"), _told(one, 0),
-        Size((912, 26 * -(-len(stream) // wide) + 16), (350, 26 * -(-len(stream) // narrow_columns) + 16)),
-        lambda canvas, narrow: _tiles(canvas, stream, places, columns=narrow_columns if narrow else wide),
+        Size((912, 26 * wide.height + 16), (350, 26 * narrow.height + 16)),
+        lambda canvas, small: _tiles(canvas, stream, places, narrow if small else wide),
         _statements(instructions, inside),
     )  # fmt: skip
 
@@ -180,22 +181,49 @@ def _told(one: FunctionView, words: int) -> str:
     return f"{number_of(main.instructions, 'instruction', style=',')}: {text}.{slots}"
 
 
-def _columns(count: int) -> tuple[int, int]:
-    return (12, 5) if count <= NAMED_TILES else (38, 14)
+@dataclass(frozen=True)
+class _Tiling:
+    """How a loop is laid out. keys: pipes that the legend above names, keys_in_row in a row; none where tiles are."""
+
+    columns: int
+    rows: int
+    keys: tuple[str, ...]
+    keys_in_row: int
+
+    @classmethod
+    def of(cls, stream: Sequence[Instruction], *, narrow: bool) -> _Tiling:
+        named = len(stream) <= NAMED_TILES
+        wide_columns, narrow_columns = (12, 5) if named else (38, 14)
+        columns = narrow_columns if narrow else wide_columns
+        keys = () if named else tuple(dict.fromkeys(one.pipe for one in stream))
+        return cls(columns, -(-len(stream) // columns), keys, 3 if narrow else 8)
+
+    @property
+    def key_rows(self) -> int:
+        return -(-len(self.keys) // self.keys_in_row)
+
+    @property
+    def height(self) -> int:
+        """In rows."""
+        return self.rows + self.key_rows
 
 
-def _tiles(canvas: Any, stream: Sequence[Instruction], places: Mapping[str, int], *, columns: int) -> None:
+def _tiles(canvas: Any, stream: Sequence[Instruction], places: Mapping[str, int], tiling: _Tiling) -> None:
     axes = _bare(canvas)
     boxes: dict[str, list[tuple[float, float, float, float]]] = {}
-    named = len(stream) <= NAMED_TILES
+    for at, pipe in enumerate(tiling.keys):
+        row, place = divmod(at, tiling.keys_in_row)
+        left = place * tiling.columns / tiling.keys_in_row
+        boxes.setdefault(pipe, []).append((left, row - tiling.key_rows - 0.2, 0.94, 0.8))
+        axes.text(left + 1.2, row - tiling.key_rows + 0.2, pipe[:9], va="center", fontsize=11)
     for at, one in enumerate(stream):
-        row, column = divmod(at, columns)
+        row, column = divmod(at, tiling.columns)
         boxes.setdefault(one.pipe, []).append((column, row, 0.94, 0.8))
-        if named:
+        if not tiling.keys:
             _name(axes, column + 0.47, row + 0.4, one.pipe)
-    _boxes(axes, boxes, places)
-    axes.set_xlim(0, columns)
-    axes.set_ylim(-(-len(stream) // columns), -0.1)
+    _boxes(axes, boxes, places, hatched=bool(tiling.keys))
+    axes.set_xlim(0, tiling.columns)
+    axes.set_ylim(tiling.rows, -0.3 - tiling.key_rows)
 
 
 def _words(
@@ -237,6 +265,12 @@ def _name(axes: Any, x: float, y: float, pipe: str) -> None:
     axes.text(x, y, pipe[:9], ha="center", va="center", fontsize=10, fontweight=weight)
 
 
-def _boxes(axes: Any, boxes: Mapping[str, list[tuple[float, float, float, float]]], places: Mapping[str, int]) -> None:
+def _boxes(
+    axes: Any, boxes: Mapping[str, list[tuple[float, float, float, float]]], places: Mapping[str, int], *,
+    hatched: bool = False,
+) -> None:  # fmt: skip
+    """hatched: by pattern as well as by colour, where no name stands in a box."""
     for pipe, corners in boxes.items():
-        rectangles(axes, corners, facecolor=pipe_colour(places.get(pipe, len(PIPES))), edgecolor=LIGHT["soft"])
+        place = places.get(pipe, len(PIPES))
+        pattern = {"hatch": pipe_hatch(place)} if hatched else {}
+        rectangles(axes, corners, facecolor=pipe_colour(place), edgecolor=LIGHT["soft"], **pattern)

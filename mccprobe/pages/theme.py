@@ -33,6 +33,9 @@ PIPES: tuple[tuple[str, str], ...] = (
     ("#f1e28a", "#6b6013"), ("#a9b4ec", "#3c4896"), ("#d2cbbf", "#5b5447"), ("#bfe08f", "#47651c"),
     ("#f0a7a0", "#87372f"), ("#b8dfe6", "#2c6470"),
 )  # fmt: skip
+# the same pipes as patterns, where tiles are too small for a name: many eyes do not tell these colours apart.
+# Lines only: matplotlib writes some 300 kB for a pattern of dots
+HATCHES = ("", "////", "----", "\\\\\\\\", "xxxx", "||||", "++++", "//", "\\\\", "xx")
 LIGHT_AND_DARK |= {f"pipe{at}": pair for at, pair in enumerate(PIPES)}
 LIGHT = {name: light for name, (light, _) in LIGHT_AND_DARK.items()}
 NAME_OF_LIGHT = {light: name for name, light in LIGHT.items()}
@@ -42,6 +45,11 @@ NAME_OF_LIGHT |= {"#1f77b4": "accent", "#ff7f0e": "other", "#d62728": "bad", "#2
 
 VERDICT_MARKS = {"GOOD": "o", "BAD": "X", "UNRESOLVED": "^"}  # shapes in figures, as matplotlib names them
 VERDICT_SIGNS = {"GOOD": "●", "BAD": "✕", "UNRESOLVED": "▲"}  # the same in text
+
+
+def pipe_hatch(place: int) -> str:
+    """Pattern of the n-th most frequent pipe, as matplotlib names it."""
+    return HATCHES[min(place, len(HATCHES) - 1)]
 
 
 def pipe_colour(place: int) -> str:

@@ -59,17 +59,31 @@ class Places:
         """Everything but what goes to standard output; returns what was written. Raises PageNotWritten."""
         written = []
         if self.figures is not None:
-            with _told(self.figures):
-                self.figures.mkdir(exist_ok=True)
-            for figure in page.figures():
-                for suffix in FORMATS:
-                    path = self.figures / f"{figure.name}.{suffix}"
-                    _require_ours(path)
-                    written.append(_replace(path, file_bytes(figure, suffix, mark=page.mark)))
+            with _folder(self.figures) as folder:
+                for figure in page.figures():
+                    for suffix in FORMATS:
+                        path = folder / f"{figure.name}.{suffix}"
+                        _require_ours(path)
+                        written.append(_replace(path, file_bytes(figure, suffix, mark=page.mark)))
         if self.html is not None and not self.on_stdout:
             _require_ours(self.html)
             written.append(_replace(self.html, render_html(page).encode()))
         return written
+
+
+@contextlib.contextmanager
+def _folder(folder: Path) -> Iterator[Path]:
+    """The folder, made if it is not there; one that was made for what failed inside does not stay empty."""
+    made = not folder.exists()
+    with _told(folder):
+        folder.mkdir(exist_ok=True)
+    try:
+        yield folder
+    except BaseException:
+        with contextlib.suppress(OSError):  # some of it was written
+            if made:
+                folder.rmdir()
+        raise
 
 
 def _require_folder(folder: Path) -> None:

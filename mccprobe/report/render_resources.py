@@ -47,7 +47,7 @@ def render_terminal(report: ResourceReport, width: int, *, color: bool = True) -
 
 OVERVIEW = ("kernel", "target", "registers", "shared", "private", "spills", "instructions", "blocks/MP", "limiter")
 _COLUMNS = tuple(
-    Column(name, right=name not in ("kernel", "target", "limiter"), fold={"kernel": 20, "limiter": 8}.get(name))
+    Column(name, right=name not in ("kernel", "target", "limiter"), fold={"kernel": 20, "limiter": 9}.get(name))
     for name in OVERVIEW
 )
 

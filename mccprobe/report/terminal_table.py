@@ -13,6 +13,7 @@ from mccprobe.console import cells
 from mccprobe.report.lines import one_line
 
 GAP = 2  # columns between two cells
+LEAST_VALUE = 12  # columns for a value on a terminal narrower than any
 
 
 @dataclass(frozen=True)
@@ -25,26 +26,53 @@ class Column:
 
 
 def terminal_table(columns: Sequence[Column], rows: Sequence[Sequence[str]], width: int, *, color: bool) -> list[str]:
-    """Lines of the table, at most `width` columns where it can shrink so far; no control characters of cells.
+    """Lines of the table, at most `width` columns; no control characters of cells.
 
-    color: whether the headings stand out by more than their place.
+    A table that cannot shrink so far would be broken by the terminal in the middle of its lines: there each row
+    becomes lines of its own, a cell behind its heading. color: whether headings stand out by more than their place.
     """
+    shown = [[one_line(cell) for cell in row] for row in rows]
+    widths = _widths(columns, shown, width)
+    if _total(widths) <= width:
+        sized = [(column.head, size, column.right) for column, size in zip(columns, widths, strict=True)]
+        return _drawn(sized, shown, color=color)
+    heads = [column.head if at == 0 else f"  {column.head}" for at, column in enumerate(columns)]
+    label = max(map(cells, heads))
+    sized = [("", label, False), ("", max(width - label - GAP, LEAST_VALUE), False)]
+    lines: list[str] = []
+    for row in shown:
+        told = [pair for pair in zip(heads, row, strict=True) if pair[1]]
+        lines += [*([""] if lines else []), *_drawn(sized, told, color=color)]
+    return lines
+
+
+def _total(widths: Sequence[int]) -> int:
+    """Columns of a line."""
+    return sum(widths) + GAP * (len(widths) - 1)
+
+
+def _drawn(
+    columns: Sequence[tuple[str, int, bool]], rows: Sequence[Sequence[str]], *, color: bool
+) -> list[str]:  # fmt: skip
+    """columns: heading, width, whether to the right. Without any heading the first column is one."""
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
-    shown = [[one_line(cell) for cell in row] for row in rows]
-    widths = _widths(columns, shown, width)
-    table = Table(box=None, padding=(0, GAP, 0, 0), pad_edge=False, header_style="bold")
-    for column, size in zip(columns, widths, strict=True):
-        table.add_column(Text(column.head), overflow="fold", justify="right" if column.right else "left", width=size)
-    for row in shown:
+    headed = any(head for head, _, _ in columns)
+    table = Table(box=None, padding=(0, GAP, 0, 0), pad_edge=False, header_style="bold", show_header=headed)
+    for at, (head, size, right) in enumerate(columns):
+        table.add_column(
+            Text(head), overflow="fold", justify="right" if right else "left", width=size,
+            style="" if headed or at else "bold",
+        )  # fmt: skip
+    for row in rows:
         table.add_row(*map(Text, row))
     stream = io.StringIO()
     # rich would take 80 columns where TERM is dumb, and cut what is wider than its console
     console = Console(
         file=stream, force_terminal=color, color_system="standard" if color else None, height=len(rows) + 2,
-        width=sum(widths) + GAP * (len(widths) - 1),
+        width=_total([size for _, size, _ in columns]),
     )  # fmt: skip
     console.print(table)
     return [line if color else line.rstrip() for line in stream.getvalue().rstrip("\n").split("\n")]

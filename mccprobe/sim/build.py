@@ -9,6 +9,7 @@ no process at all.
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import hashlib
 import json
@@ -23,6 +24,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mccprobe.errors import ToolchainError
+from mccprobe.files import remove_dead_drafts, replace_file, wanted_room
 from mccprobe.process import RunResult, RunSpec, run
 
 SIM_VERSION = "0.1.0"
@@ -33,6 +35,7 @@ SHARED_RUNTIME = "lib/shared/libmusart.so"  # below the SDK: only for programs t
 INSTALL_HINT = "install the packages clang-14 and lld-14 (Debian, Ubuntu: apt-get install clang-14 lld-14)"
 
 _HERE = Path(__file__).resolve().parent
+_BUILDING = ".building-"  # how the folder of an SDK in the making begins
 _PLUGIN_HEADER = "llvm/CodeGen/MachineScheduler.h"  # of llvm-14-dev
 _LAB_PASS = "lab_access"  # the one source of plugin/ that becomes a plugin of its own
 # LLVM's own defines (llvm-config-14 --cxxflags) plus NDEBUG, which llvm-config does not print:
@@ -120,7 +123,8 @@ def _sdk_in(home: Path, clang: str) -> SimSdk:
         if ready := _open_sdk(root):  # another process was faster
             return ready
         _check_machine()
-        partial = Path(tempfile.mkdtemp(prefix=".building-", dir=home))
+        _clear(home)
+        partial = Path(tempfile.mkdtemp(prefix=_BUILDING, dir=home))
         try:
             _build(partial, tools)
             partial.chmod(0o755)  # mkdtemp gives 0700
@@ -151,6 +155,13 @@ def _locked(path: Path) -> Iterator[None]:
         yield
 
 
+def _clear(home: Path) -> None:
+    """Remove what killed builds left; the holder of the lock alone may."""
+    for path in home.glob(f"{_BUILDING}*"):
+        shutil.rmtree(path, ignore_errors=True)
+    remove_dead_drafts(home)
+
+
 def _find_tools(home: Path, clang: str) -> _Tools:
     found = shutil.which(clang)
     if found is None:
@@ -164,6 +175,7 @@ def _find_tools(home: Path, clang: str) -> _Tools:
     include = path.parent.parent / "include"
     has_headers = (include / _PLUGIN_HEADER).is_file()
     device_linker = Path(shutil.which("ld.bfd") or lld)
+    device_linker = device_linker.parent.resolve() / device_linker.name  # /bin before /usr/bin in PATH is no other one
     tools = _Tools(path, lld, device_linker, _clang_version(home, path), include if has_headers else None)
     if not tools.version_number.startswith("14."):
         raise SimBuildError(
@@ -184,9 +196,7 @@ def _clang_version(home: Path, clang: Path) -> str:
     text = _step([str(clang), "--version"]).stdout_text
     if not text.strip():
         raise SimBuildError(f"{clang} --version printed nothing", command=[str(clang), "--version"])
-    partial = stamp.with_suffix(f".{os.getpid()}")
-    partial.write_text(json.dumps({"clang": str(clang), "version": text}), encoding="utf-8")
-    partial.replace(stamp)
+    replace_file(stamp, json.dumps({"clang": str(clang), "version": text}).encode())
     return text
 
 
@@ -226,6 +236,9 @@ def _step(argv: Sequence[str]) -> RunResult:
     """Run one build step; raise with its own message if it fails."""
     result = run(RunSpec(argv, timeout_s=STEP_TIMEOUT_S))
     if not result.ok:
+        written = Path(argv[argv.index("-o") + 1]).parent if "-o" in argv else Path("/")
+        if wanted_room(written, result.stderr, result.returncode):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         raise SimBuildError(
             f"building the simulated SDK failed ({result.describe()}): {' '.join(argv[:1])}",
             command=argv,

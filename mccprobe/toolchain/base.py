@@ -23,6 +23,7 @@ class Identity:
     path: as found; resolved: with links followed. version: its own first version line.
     clang_major: 14 for "clang version 14.0.6", None where it does not say.
     fingerprint: changes when the installed compiler changes (path, version text, size, time).
+    configuration: the file whose options it reads by itself, "" for none.
     """
 
     path: Path
@@ -30,6 +31,7 @@ class Identity:
     version: str
     clang_major: int | None
     fingerprint: str
+    configuration: str = ""
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from mccprobe.errors import SourceDoesNotCompile, StaleCompileCache, ToolchainEr
 from mccprobe.process import RunSpec, run
 from mccprobe.toolchain import locate
 from mccprobe.toolchain.base import Capabilities, Identity, Recording
+from mccprobe.toolchain.inherited import SIDE_OUTPUTS, VARIABLES
 from mccprobe.toolchain.jobs import parse_jobs, with_stable_cuid
 
 # Compile caches that answer for the compiler: switched off, or moved into the trial's own folder.
@@ -26,6 +27,7 @@ class ClangDriver:
 
     def __init__(self, driver: Sequence[str]) -> None:
         self.driver = tuple(driver)
+        self.inherited: dict[str, str] | None = None  # in the place of what this process has (inherited.VARIABLES)
         self._identity: Identity | None = None
 
     def identify(self) -> Identity:
@@ -37,7 +39,10 @@ class ClangDriver:
         return Capabilities(compile=True, run=True, bisect=True, resources=False, timing=False, bundle=False)
 
     def environment(self, scratch: Path) -> dict[str, str]:
-        env = {**os.environ, "TMPDIR": str(scratch), "LC_ALL": "C", **_CACHE_OFF}
+        env = {name: value for name, value in os.environ.items() if name not in SIDE_OUTPUTS}
+        if self.inherited is not None:
+            env = {name: value for name, value in env.items() if name not in VARIABLES} | self.inherited
+        env |= {"TMPDIR": str(scratch), "LC_ALL": "C", **_CACHE_OFF}
         for name in _CACHE_FOLDERS:
             env[name] = str(scratch / "compile-cache")
         return env

@@ -62,6 +62,9 @@ class Job:
         return replace(self, argv=argv, output=paths.get(self.output, self.output))
 
 
+_LINKER = re.compile(r"(?:^|-)(?:ld|lld|collect2|mold|gold)(?![a-z])")  # x86_64-linux-gnu-ld, ld.lld-14, ld64.lld
+
+
 def parse_jobs(text: str) -> tuple[Job, ...]:
     """Read the jobs out of a driver's `-###` output; other lines are passed over."""
     jobs = []
@@ -120,7 +123,7 @@ def _classify(argv: tuple[str, ...]) -> Job:
             if name in ("outputs", "output"):
                 output = value
         return Job(argv, JobKind.BUNDLE, output)
-    if tool.startswith(("ld", "lld", "collect2", "mold", "gold")):
+    if _LINKER.search(tool):
         return Job(argv, JobKind.LINK, output)
     return Job(argv, JobKind.OTHER, output)
 

@@ -18,6 +18,7 @@ QUERY_TIMEOUT_S = 30.0
 _CLANG_VERSION = re.compile(r"clang version (\d{1,9})\.")
 # mcc prints clang's line first and its own below it (mtgpu.md section 6); its own is the one to show
 _OWN_VERSION = re.compile(r"^(?:mcc|mccprobe-sim) version .*$", re.MULTILINE)
+_CONFIGURATION = re.compile(r"^Configuration file: (.+)$", re.MULTILINE)  # clang/lib/Driver/Driver.cpp, PrintVersion
 WRAPPER_MARK = b"# mccprobe wrapper {"  # first kilobyte of the generated wrapper holds this line
 DEFAULT_CLANG = ("clang-14", "clang")
 CLANG_MAJORS = tuple(range(13, 20))
@@ -88,6 +89,7 @@ def identify(driver: Sequence[str]) -> Identity:
         version=(own.group() if own else text.splitlines()[0]).strip(),
         clang_major=int(found.group(1)) if found else None,
         fingerprint=digest[:16],
+        configuration=configured.group(1).strip() if (configured := _CONFIGURATION.search(text)) else "",
     )
 
 

@@ -11,6 +11,7 @@ import tempfile
 from pathlib import Path
 
 from mccprobe.errors import CompilerNotFound, InputError, ToolchainError
+from mccprobe.files import remove_dead_drafts, replace_file
 from mccprobe.process import RunSpec, run
 from mccprobe.toolchain import locate
 
@@ -35,7 +36,8 @@ def recorder_library(cache: Path) -> Path:
         return library
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix=".building-", dir=folder) as scratch:
+        remove_dead_drafts(folder)
+        with tempfile.TemporaryDirectory(prefix="mccprobe-trace-") as scratch:
             made = Path(scratch) / library.name
             argv = [str(compiler), *FLAGS, "-o", str(made), str(SOURCE), "-ldl", "-pthread"]
             result = run(RunSpec(argv, env={**os.environ, "LC_ALL": "C"}, timeout_s=COMPILE_TIMEOUT_S))
@@ -44,7 +46,7 @@ def recorder_library(cache: Path) -> Path:
                     f"the recorder does not compile with {compiler}: {result.describe()}",
                     detail=result.stderr_text[-4000:], hint="a C compiler with the C library's headers is needed",
                 )  # fmt: skip
-            made.replace(library)
+            replace_file(library, made.read_bytes(), mode=0o755)
     except OSError as error:
         raise InputError(
             f"{folder}: cannot be written: {error.strerror or error}", hint="MCCPROBE_CACHE names another cache folder"

@@ -20,6 +20,7 @@ from __future__ import annotations
 import hashlib
 import json
 import platform
+import shlex
 import shutil
 import tempfile
 from collections import Counter
@@ -37,8 +38,16 @@ from mccprobe.report.bug_report import BundleFacts, bisect_part, build_document
 from mccprobe.report.bug_report_words import load_words, plain_text
 from mccprobe.report.render_bug import render
 from mccprobe.report.scrub import Removed, Scrubber
+from mccprobe.toolchain.inherited import mapped
 from mccprobe.why.bundle_archive import write_archive
-from mccprobe.why.bundle_build import PROGRAM, add_bitcode, make_repro, try_repro
+from mccprobe.why.bundle_build import (
+    PROGRAM,
+    add_bitcode,
+    carried_configuration,
+    carried_environment,
+    make_repro,
+    try_repro,
+)
 from mccprobe.why.bundle_making import Making, add_sources, is_text, machine_names, search_once_more, user_files
 from mccprobe.why.bundle_repro import Repro, repro_script
 from mccprobe.why.bundle_run import open_run
@@ -175,6 +184,8 @@ def _shown_sides(making: Making) -> dict[str, Any]:
     names = {str(finished.source): layout.place(finished.source)}
     names |= {name: layout.place(finished.where / name) for name in finished.request["inputs"]}
     names[finished.request["compiler"]] = Path(finished.request["compiler"]).name
+    carried = carried_environment(finished, layout)
+    names |= {f"{name}={value}": f"{name}={carried[name]}" for name, value in finished.inherited.items()}
     sides = bisect_part(finished.result).get("reproduce") or {}
     return {side: [[names.get(part, part) for part in argv] for argv in argvs] for side, argvs in sides.items()}
 
@@ -196,8 +207,18 @@ def _options(making: Making) -> dict[str, Any]:
     values |= {"toolchain": "auto", "compiler": None, "mcc": None, "musa_path": None, "run_in": None}
     if request["oracle"][0] == "command":
         words = [place(part) if (finished.where / part).is_file() else part for part in request["oracle"][1]]
-        values["oracle"] = " ".join(words)
+        values["oracle"] = shlex.join(words)
     return values
+
+
+def _environment(making: Making) -> dict[str, str]:
+    """Variables of the environment that were in every compile, for `mccprobe recheck`."""
+    carried = carried_environment(making.run, making.layout)
+
+    def place(name: str) -> str:
+        return f"{HERE}/{name}" if name == "source" or name.startswith("source/") else name
+
+    return mapped(carried, place, lambda args: map_paths(args, place))
 
 
 def _add_report(
@@ -270,6 +291,8 @@ def _add_bundle(making: Making, repro: Repro, title: str, bad: Mapping[str, Any]
             "status": repro.check.expected_status,
         },
         "options": _options(making),
+        "environment": _environment(making),
+        "configuration": carried_configuration(finished, making.layout),
         "files": digests,
     }  # fmt: skip
     text = json.dumps(making.scrubber.value(document), indent=2, sort_keys=True) + "\n"

@@ -17,6 +17,8 @@ from mccprobe.report.bug_report import bisect_part, title_pieces
 from mccprobe.report.bug_report_words import load_words, plain_text
 from mccprobe.toolchain.base import Toolchain
 from mccprobe.toolchain.command import is_cxx
+from mccprobe.toolchain.driver import ClangDriver
+from mccprobe.toolchain.inherited import mapped
 from mccprobe.toolchain.jobs import JobKind, front_end_argv
 from mccprobe.why.bundle_making import Making
 from mccprobe.why.bundle_repro import Build, Check, Repro
@@ -44,7 +46,8 @@ def make_repro(making: Making, temporary: Path) -> tuple[Repro, dict[str, Any]]:
     cxx = "++" not in Path(request["compiler"]).name and is_cxx(finished.source.name)
     told = {**finished.result, "bad_args": finished.bad_args}
     shown = bisect_part(finished.result).get("reproduce") or {}
-    setarch = any(argv[:1] == ["setarch"] for argv in shown.get("bad", []))
+    setarch = any("setarch" in argv[:3] for argv in shown.get("bad", []))  # behind `env NAME=VALUE`, where that is
+    taken = carried_environment(finished, layout)
     present = {path.relative_to(making.staging).as_posix() for path in making.staging.rglob("*") if path.is_file()}
     repro = Repro(
         title=making.scrubber.text(plain_text(title_pieces(told, load_words("en")))),
@@ -59,9 +62,14 @@ def make_repro(making: Making, temporary: Path) -> tuple[Repro, dict[str, Any]]:
         check=_check(kind, command, run_args, finished, layout),
         files={name: (making.staging / name).read_bytes() for name in sorted(layout.names.values()) if name in present},
         fixed_addresses=setarch,
+        executable=frozenset(name for name in present if os.access(making.staging / name, os.X_OK)),
+        inherited=taken,
+        configuration=carried_configuration(finished, layout),
     )  # fmt: skip
     bad: dict[str, Any] = {}
     if making.toolchain is not None:
+        if isinstance(making.toolchain, ClangDriver):
+            making.toolchain.inherited = taken
         work = temporary / "work"
         shutil.copytree(making.staging, work)
         if reference is not None and kind == "reference":
@@ -74,6 +82,21 @@ def make_repro(making: Making, temporary: Path) -> tuple[Repro, dict[str, Any]]:
         if ended is not None:
             bad = {"sha256": hashlib.sha256(ended[0]).hexdigest(), "status": ended[1]}
     return repro, bad
+
+
+def carried_environment(finished: FinishedRun, layout: Layout) -> dict[str, str]:
+    """Variables of the environment that were in every compile, with the bundle's folders."""
+
+    def place(value: str) -> str:
+        return layout.place(finished.where / value)
+
+    return mapped(finished.inherited, place, lambda args: map_paths(args, place))
+
+
+def carried_configuration(finished: FinishedRun, layout: Layout) -> str:
+    """Where the file of options that the compiler read by itself lies in the bundle, "" if there was none."""
+    path = finished.configuration
+    return layout.place(path) if path is not None and path.is_file() else ""
 
 
 def _check(kind: str, command: Sequence[str], run_args: Sequence[str], finished: FinishedRun, layout: Layout) -> Check:

@@ -15,6 +15,7 @@ from mccprobe.files import TEMPORARY
 from mccprobe.report.scrub import Private, Scrubber, private_names
 from mccprobe.toolchain.base import Toolchain
 from mccprobe.toolchain.command import is_source, language, split_arguments
+from mccprobe.toolchain.inherited import VARIABLES, added_arguments, header_folders
 from mccprobe.why.bundle_run import FinishedRun
 from mccprobe.why.bundle_sources import Layout, needed_files
 
@@ -75,7 +76,8 @@ def names_here(places: Mapping[str, Path]) -> tuple[Private, ...]:
         users=[*((account.pw_name,) if account else ()), *named],
         hosts=[name for host in hosts for name in (host, host.partition(".")[0])],
         places={name: str(path) for name, path in places.items() if len(path.parts) > 1},
-        environment=os.environ,
+        # what compiles take from it is no secret: without it the report is of another build
+        environment={name: value for name, value in os.environ.items() if name not in VARIABLES},
     )
 
 
@@ -107,15 +109,19 @@ def user_files(finished: FinishedRun) -> list[Path]:
     """Sources with their headers, other inputs, the kernel's description, files of the user's check."""
     forced = language(split_arguments(finished.request["args"]))
     sources = [finished.source, *(path for path in finished.inputs if is_source(path.name, forced))]
-    args = (*finished.bad_args, *(finished.request.get("reference_args") or ()))
-    files = needed_files(sources, args, finished.where)
+    added = added_arguments(finished.inherited)
+    args = (*finished.bad_args, *(finished.request.get("reference_args") or ()), *added)
+    files = needed_files(sources, args, finished.where, header_folders(finished.inherited, finished.where))
     more = [path for path in finished.inputs if path.is_file()]
     description = finished.source.parent / "kernel.toml"
     if finished.request["oracle"][0] == "kernel" and description.is_file():
         more.append(description)
     more += [finished.where / name for name in finished.request["oracle"][1] if (finished.where / name).is_file()]
     normal = [Path(os.path.normpath(path.absolute())) for path in more]
-    return list(dict.fromkeys([*files, *(path for path in normal if not str(path).startswith("/usr/"))]))
+    own = [path for path in normal if not str(path).startswith("/usr/")]
+    configuration = finished.configuration
+    own += [configuration] if configuration is not None and configuration.is_file() else []
+    return list(dict.fromkeys([*files, *own]))
 
 
 def add_sources(making: Making) -> tuple[int, int] | None:

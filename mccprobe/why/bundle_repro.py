@@ -11,11 +11,12 @@ import base64
 import shlex
 import signal
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from mccprobe.console import visible
 from mccprobe.oracle.checks import NO_ANSWER
 from mccprobe.toolchain.command import is_source, language, split_arguments, without_language
+from mccprobe.toolchain.inherited import SIDE_OUTPUTS, VARIABLES
 
 PRESENT, GONE, CANNOT_TELL = 0, 1, 2
 _LINE_BYTES = 76  # of base64
@@ -66,9 +67,11 @@ class Check:
 
 @dataclass(frozen=True)
 class Repro:
-    """Everything that the script holds. files: name below the work folder -> content.
+    """Everything that the script holds. files: name below the work folder -> content; executable: those to be run.
 
     compiler: what is taken where the user names none. driver_args: that always stand behind the compiler.
+    inherited: variables of the environment that are in every compile; no other of their kind is.
+    configuration: the file of options that the compiler read by itself, "" for none; not for one that reads its own.
     """
 
     title: str
@@ -83,6 +86,9 @@ class Repro:
     check: Check
     files: Mapping[str, bytes]
     fixed_addresses: bool
+    executable: frozenset[str] = frozenset()
+    inherited: Mapping[str, str] = field(default_factory=dict)
+    configuration: str = ""
 
     def builds(self) -> list[tuple[Build, list[list[str]]]]:
         """Both builds with their commands, the reference first. Other sources are compiled as the reference is."""
@@ -116,15 +122,27 @@ def repro_script(repro: Repro) -> str:
         'cd "$work" && mkdir tmp || cannot "no temporary folder"',
         "TMPDIR=$work/tmp MUSA_CACHE_PATH=$work/tmp",
         "export TMPDIR MUSA_CACHE_PATH",
+        *_environment(repro.inherited),
         *_fixed(repro),
         "limit=; command -v timeout >/dev/null 2>&1 && limit=timeout",
         "",
     ]
     for name, content in repro.files.items():
         parts += _file(name, content)
+        parts += [f"chmod +x {shlex.quote(name)}"] if name in repro.executable else []
     if repro.check.kind == "reference":
         parts += _file("expected.out", repro.check.expected)
-    parts += ["", "compile() {", '  $fixed "$CC"' + _args(repro.driver_args) + ' "$@" >>build.log 2>&1', "}", ""]
+    if repro.configuration:
+        parts += [
+            "", "# the options that the compiler read by itself, for one that reads no file of its own",
+            'case $("$CC" --version 2>/dev/null) in',
+            "  *'Configuration file: '*) config= ;;",
+            f"  *) config={shlex.quote('./' + repro.configuration)} ;;",
+            "esac",
+        ]
+    config = ' ${config:+--config "$config"}' if repro.configuration else ""
+    compiler = f'$fixed "$CC"{_args(repro.driver_args)}{config}'
+    parts += ["", "compile() {", f'  {compiler} "$@" >>build.log 2>&1', "}", ""]
     for build, commands in repro.builds():
         what = "the bad build" if build is repro.bad else "the reference build"
         for argv in commands:
@@ -172,6 +190,14 @@ def _compiler(repro: Repro) -> list[str]:
         "esac",
         'say "compiler: $("$CC" --version 2>/dev/null | sed -n 1p | plain)"',
     ]
+
+
+def _environment(inherited: Mapping[str, str]) -> list[str]:
+    lines = [f"unset {' '.join(name for name in (*VARIABLES, *SIDE_OUTPUTS) if name not in inherited)}"]
+    if inherited:
+        lines.append("# what the compiles took from the environment")
+        lines.append(f"export {' '.join(f'{name}={shlex.quote(value)}' for name, value in inherited.items())}")
+    return lines
 
 
 def _fixed(repro: Repro) -> list[str]:

@@ -21,6 +21,7 @@ from mccprobe.report.bug_report import bisect_part
 from mccprobe.toolchain.base import Toolchain
 from mccprobe.toolchain.choose import choose
 from mccprobe.toolchain.command import link_options, mllvm_value, split_arguments
+from mccprobe.toolchain.inherited import VARIABLES
 from mccprobe.toolchain.mcc import MccPaths
 from mccprobe.toolchain.sim import SimToolchain
 
@@ -29,6 +30,9 @@ _ASKED = (
     "toolchain", "compiler", "version", "source", "source_sha256", "args", "flags", "inputs", "link_args",
     "reference_args", "oracle",
 )  # fmt: skip
+
+
+_ASKED_LATELY = ("environment", "configuration")  # a run of an earlier mccprobe does not say
 
 
 @dataclass(frozen=True)
@@ -77,6 +81,17 @@ class FinishedRun:
     def inputs(self) -> tuple[Path, ...]:
         """Further sources, objects and archives."""
         return tuple(self.where / name for name in self.request["inputs"])
+
+    @property
+    def inherited(self) -> dict[str, str]:
+        """Variables of the environment that were in every compile."""
+        return dict(self.request.get("environment") or {})
+
+    @property
+    def configuration(self) -> Path | None:
+        """The file whose options the compiler read by itself."""
+        named = self.request.get("configuration")
+        return Path(named) if named else None
 
     @property
     def culprit(self) -> dict[str, Any]:
@@ -146,7 +161,8 @@ def open_run(root: Path) -> FinishedRun:
         bisect = _checked_result(bisect_part(result))
         plain = asked["options"]
         options = BisectOptions.from_dict(plain["bisect"] if of_why else plain, str(root / "run.json"))
-        request = _checked_request({key: asked["request"][key] for key in _ASKED})
+        known = asked["request"]
+        request = _checked_request({key: known[key] for key in _ASKED} | {key: known.get(key) for key in _ASKED_LATELY})
         if bisect:
             request["flags"] = [_argv(name, request["flags"]) for name in bisect["flags"]]
     except (KeyError, TypeError, AttributeError, ValueError, MccprobeError) as error:
@@ -168,6 +184,13 @@ def _checked_request(request: dict[str, Any]) -> dict[str, Any]:
     for key in ("args", "inputs", "link_args"):
         if not _texts(request[key]):
             raise TypeError(f"request.{key} is no list of texts")
+    environment = request["environment"]
+    if environment is not None and not (isinstance(environment, dict) and _texts(list(environment.values()))):
+        raise TypeError("request.environment is no object of texts")
+    if not set(environment or {}) <= set(VARIABLES):
+        raise TypeError("request.environment holds other variables than it may")
+    if not isinstance(request["configuration"], str | None):
+        raise TypeError("request.configuration is no text")
     flags = request["flags"]
     if not isinstance(flags, list) or not all(flag and _texts(flag) for flag in flags):
         raise TypeError("request.flags is no list of arguments")

@@ -66,9 +66,14 @@ def forced_includes(args: Sequence[str], here: Path) -> list[Path]:
     return [here / group[1] for group in groups if group[0] in _FILES and len(group) == 2]
 
 
-def needed_files(sources: Iterable[Path], args: Sequence[str], here: Path) -> list[Path]:
-    """The sources and every header of the user's that they include, each once, sources first."""
-    folders = search_folders(args, here)
+def needed_files(
+    sources: Iterable[Path], args: Sequence[str], here: Path, further: Sequence[Path] = ()
+) -> list[Path]:
+    """The sources and every header of the user's that they include, each once, sources first.
+
+    further: folders that are searched as well.
+    """
+    folders = [*search_folders(args, here), *further]
     waiting = [path.absolute() for path in (*sources, *forced_includes(args, here))]
     found: dict[Path, None] = {}
     while waiting:

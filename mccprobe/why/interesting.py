@@ -37,6 +37,7 @@ from mccprobe.oracle.checks import Expected, Oracle, observe
 from mccprobe.oracle.verdict import Verdict
 from mccprobe.process import RunSpec, run
 from mccprobe.toolchain.command import language, split_arguments
+from mccprobe.toolchain.inherited import prefix
 
 YES, NO = 0, 1
 COMPLAINT = re.compile(rb"runtime error:|ERROR: \w+Sanitizer|WARNING: \w+Sanitizer|SUMMARY: \w+Sanitizer")
@@ -79,7 +80,8 @@ def holes_in(ir: bytes) -> int:
 def syntax_command(task: Task) -> list[str]:
     """The cheapest test of all; the file is its last argument, to be added."""
     request = task.request
-    return [*request.toolchain.driver, *request.bad_args, "-fsyntax-only", *task.warnings]
+    compiler = (*prefix(request.inherited), *request.toolchain.driver)
+    return [*compiler, *request.bad_args, "-fsyntax-only", *task.warnings]
 
 
 def build(request: BisectRequest, source: Path, args: Sequence[str], link: Sequence[str], output: Path) -> bool:

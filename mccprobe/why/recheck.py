@@ -10,9 +10,10 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import shlex
 import tempfile
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
@@ -31,6 +32,7 @@ from mccprobe.flags.datafile import shorten
 from mccprobe.oracle.checks import ReferenceOracle
 from mccprobe.oracle.verdict import Outcome, Verdict
 from mccprobe.report.record import BisectReport, Culprit, Status
+from mccprobe.toolchain.inherited import VARIABLES
 from mccprobe.why.bundle import HERE
 from mccprobe.why.bundle import SCHEMA_VERSION as BUNDLE_VERSION
 from mccprobe.why.bundle_archive import unpack
@@ -52,7 +54,11 @@ class Answer(StrEnum):
 
 @dataclass(frozen=True)
 class OldReport:
-    """A report as it lies unpacked. folder: its files; name: as the user gave it."""
+    """A report as it lies unpacked. folder: its files; name: as the user gave it.
+
+    environment: variables that are in every compile (toolchain.inherited), with the folders of these files.
+    configuration: file among them for a compiler that reads none by itself, "" for none.
+    """
 
     name: str
     folder: Path
@@ -66,6 +72,8 @@ class OldReport:
     expected: dict[str, Any]
     options: BisectOptions
     runs: int = RUNS
+    environment: dict[str, str] = field(default_factory=dict)
+    configuration: str = ""
 
 
 @dataclass(frozen=True)
@@ -100,13 +108,24 @@ def read_report(path: Path, scratch: Path) -> OldReport:
             version = document["schema_version"]
             raise BadReport(f"{path}: report version {shorten(repr(version))}, this mccprobe reads {BUNDLE_VERSION}")
         _require_whole(path, folder, document["files"])
-        text = json.dumps(document["options"]).replace(HERE, json.dumps(str(folder.absolute()))[1:-1])
+        here = str(folder.absolute())
+        options = dict(document["options"])
+        oracle = options.pop("oracle", None)  # a command line: the folder's name may hold what a shell would take apart
+        text = json.dumps(options).replace(HERE, json.dumps(here)[1:-1])
+        options = json.loads(text)
+        options["oracle"] = oracle and shlex.join(word.replace(HERE, here) for word in shlex.split(oracle))
+        environment = {
+            str(name): str(value).replace(HERE, here) for name, value in document.get("environment", {}).items()
+        }
+        if not environment.keys() <= set(VARIABLES):
+            raise BadReport(f"{path}: environment: expected no other variables than {', '.join(VARIABLES)}")
         return OldReport(
             name=str(path), folder=folder, title=str(document["title"]), toolchain=str(document["toolchain"]),
             simulated=bool(document["simulated"]), compiler=str(document["compiler"]["version"]),
             status=str(document["status"]), culprit=document["culprit"], bad=dict(document["bad"]),
-            expected=dict(document["expected"]), options=BisectOptions.from_dict(json.loads(text), str(path)),
-            runs=_runs_needed(document.get("failure_rate")),
+            expected=dict(document["expected"]), options=BisectOptions.from_dict(options, str(path)),
+            runs=_runs_needed(document.get("failure_rate")), environment=environment,
+            configuration=str(document.get("configuration", "")),
         )  # fmt: skip
     except OSError as error:
         raise BadReport(f"{path}: holds no bundle.json: {error.strerror}") from error
@@ -138,8 +157,12 @@ def recheck(
     """Try one report on one compiler (a path, or "sim" for the stand-in). Never raises for what that compiler does."""
     row = Recheck(report.name, report.title, compiler, "", report.simulated, Answer.CANNOT_TELL, "")
     try:
-        request = make_plan(_with_compiler(report, compiler), cache).request
+        options = _with_compiler(report, compiler)
+        request = make_plan(options, cache, report.environment).request
         identity = request.toolchain.identify()
+        if report.configuration and not identity.configuration:
+            options = replace(options, args=("--config", str(report.folder / report.configuration), *options.args))
+            request = make_plan(options, cache, report.environment).request
         row = replace(row, version=identity.version, simulated=request.toolchain.simulated)
         tell(f"{report.title}: {identity.version}")
         run = RunDirectory(Path(tempfile.mkdtemp(prefix="recheck-", dir=scratch)))

@@ -1,8 +1,8 @@
 """Put the wrapper in front of the compiler, and take it away again.
 
 One file, PREFIX/bin/mcc, and nothing beside it: what `remove` must know (folders that the install made) stands in the
-file itself. Writing is a temporary file and a link or rename in the same folder; two installs at once wait for each
-other at a lock on that folder, so that the later one sees what the earlier one made.
+file itself. It is written in full or not at all; two installs at once wait for each other at a lock on its folder, so
+that the later one sees what the earlier one made, and removes what a killed one left.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import contextlib
 import fcntl
 import os
 import shutil
-import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,6 +24,7 @@ from mccprobe.errors import (
     UsageError,
     WrapperNotInstalled,
 )
+from mccprobe.files import create_file, remove_dead_drafts, replace_file
 from mccprobe.toolchain import locate
 from mccprobe.toolchain.base import Identity
 from mccprobe.toolchain.mcc import MccPaths, find_mcc
@@ -149,6 +149,7 @@ def install(prefix: Path, compiler: Path, sets: WrapperSets) -> Installed:
         for _ in range(_TRIES):
             _make_folders(target.parent, made)
             with contextlib.suppress(FileNotFoundError), _lock(target.parent):
+                remove_dead_drafts(target.parent)
                 before = read_installed(target)
                 created = tuple(dict.fromkeys((*(before.created if before else ()), *made)))
                 data = generate(compiler, sets, tuple(sorted(created, key=len)))
@@ -179,6 +180,7 @@ def remove(prefix: Path) -> Stamp:
             if stamp is None:
                 raise WrapperNotInstalled(str(target))
             target.unlink()
+            remove_dead_drafts(target.parent)
             _remove_folders(stamp.created)
             return stamp
     except FileNotFoundError:
@@ -220,30 +222,11 @@ def _lock(folder: Path) -> Iterator[None]:
 
 def _write(target: Path, data: bytes, *, replace: bool) -> None:
     """All of it or nothing. Without `replace` a file that came up meanwhile stays (NotOurWrapper)."""
-    descriptor, name = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
+    write = replace_file if replace else create_file
     try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(data)
-            os.fchmod(file.fileno(), 0o755)
-            file.flush()
-            os.fsync(file.fileno())
-        if replace:
-            Path(name).replace(target)
-        else:
-            _place_new(Path(name), target)
-    finally:
-        Path(name).unlink(missing_ok=True)
-
-
-def _place_new(temporary: Path, target: Path) -> None:
-    try:
-        os.link(temporary, target)
+        write(target, data, mode=0o755, sync=True)
     except FileExistsError:
         raise NotOurWrapper(str(target), "appeared while the wrapper was written") from None
-    except OSError:  # a file system without hard links
-        if target.exists() or target.is_symlink():
-            raise NotOurWrapper(str(target), "appeared while the wrapper was written") from None
-        temporary.replace(target)
 
 
 def found_in_path() -> Path | None:

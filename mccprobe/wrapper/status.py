@@ -20,6 +20,7 @@ from mccprobe.errors import MccprobeError, NotOurWrapper
 from mccprobe.process import RunResult, RunSpec, run
 from mccprobe.toolchain import locate
 from mccprobe.toolchain.driver import ClangDriver
+from mccprobe.toolchain.inherited import OVERRIDE
 from mccprobe.toolchain.jobs import JobKind, mllvm_options, parse_jobs
 from mccprobe.toolchain.probe import ARCHITECTURES, PROBE_TIMEOUT_S
 from mccprobe.toolchain.sim import SIMULATED_MARK
@@ -27,7 +28,6 @@ from mccprobe.wrapper.flagset import llvm_key
 from mccprobe.wrapper.install import found_in_path, is_launcher, read_installed, wrapper_path
 from mccprobe.wrapper.script import Stamp
 
-OVERRIDE = "CCC_OVERRIDE_OPTIONS"  # clang's driver edits its command line by it, behind the wrapper
 _CONFIGURATION = "Configuration file: "  # clang/lib/Driver/Driver.cpp, PrintVersion, which -### runs
 _SAYS = "mccprobe wrapper: "  # how the wrapper's own lines begin
 VARIABLES = ("MCCPROBE_WRAPPER", "MCCPROBE_SET", "MCCPROBE_FLAGS", "MCCPROBE_LOG")
@@ -238,7 +238,7 @@ class _Proof:
         status = self.status
         lines = told.splitlines()
         status.problems += [line.removeprefix(_SAYS) for line in lines if line.startswith(_SAYS)]
-        if os.environ.get(OVERRIDE):
+        if os.environ.get(OVERRIDE):  # clang's driver edits its command line by it
             status.notes.append(f"{OVERRIDE}={os.environ[OVERRIDE]} changes each command line behind the wrapper")
         for line in lines:
             if line.startswith(_CONFIGURATION):

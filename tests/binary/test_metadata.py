@@ -111,6 +111,25 @@ def test_drift_is_told() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("value", "barrier", "told"),
+    [
+        (True, True, ()), (False, False, ()),
+        (1, True, (".has_barrier is a number (1), expected true or false",)),
+        (0, False, (".has_barrier is a number (0), expected true or false",)),
+        (2, None, (".has_barrier is a number (2), expected true or false",)),
+        (-1, None, (".has_barrier is a number (-1), expected true or false",)),
+        ("1", None, (".has_barrier is a text (1), expected true or false",)),
+        ([], None, (".has_barrier is a list of 0, expected true or false",)),
+        (None, None, ()),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_a_barrier_is_a_boolean_or_0_or_1(value: Any, barrier: bool | None, told: tuple[str, ...]) -> None:
+    (kernel,), _ = kernels_of(mtgpu_elf(mtgpu_document(mtgpu_kernel(has_barrier=value))))
+    assert kernel.has_barrier is barrier and kernel.warnings == told
+
+
 def test_all_ones_mean_none_and_stay_in_raw() -> None:
     kernel = the_kernel(mtgpu_elf(mtgpu_document(mtgpu_kernel(max_block_size=NONE32, slot_reg_count=2**64 - 1))))
     assert kernel.max_block_size is None and kernel.registers["slot"] is None

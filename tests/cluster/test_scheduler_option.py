@@ -105,11 +105,23 @@ def test_no_address(run_cli: RunCli, command: str) -> None:
 
 @pytest.mark.clean
 @pytest.mark.toolchain("clang-14")
-@pytest.mark.parametrize("command", COMMANDS)
-def test_nobody_at_the_address(run_cli: RunCli, command: str) -> None:
-    ran = run_cli(*with_options(COMMANDS[command], "--scheduler", "tcp://127.0.0.1:9"))
+def test_nobody_at_the_address(run_cli: RunCli) -> None:
+    ran = run_cli(*with_options(COMMANDS["bisect"], "--scheduler", "tcp://127.0.0.1:9"))
     assert ran.code == 3 and "error: no Dask scheduler at tcp://127.0.0.1:9" in ran.stderr, ran
     assert "dask scheduler" in ran.stderr and "Traceback" not in ran.stderr, ran
+
+
+@pytest.mark.clean
+@pytest.mark.toolchain("clang-14")
+@pytest.mark.parametrize("command", COMMANDS)
+def test_nobody_comes_to_the_address_in_time(
+    call_cli: Callable[..., tuple[int, str, str]], monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    """As above, with one second of patience."""
+    monkeypatch.setattr("mccprobe.compilation.dask_executor.CONNECT_S", 1.0)
+    code, _, stderr = call_cli(*with_options(COMMANDS[command], "--scheduler", "tcp://127.0.0.1:9"))
+    assert code == 3 and "error: no Dask scheduler at tcp://127.0.0.1:9" in stderr, stderr
+    assert "dask scheduler" in stderr and "Traceback" not in stderr, stderr
 
 
 @pytest.mark.clean

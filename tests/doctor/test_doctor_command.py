@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import jsonschema
 import pytest
+
+from mccprobe.doctor.examine import Examination, Request, examine
 
 RunCli = Callable[..., Any]
 SCHEMA = json.loads((Path(__file__).resolve().parents[2] / "reports/doctor.schema.json").read_text("utf-8"))
@@ -37,40 +38,60 @@ def test_without_mcc_the_stand_in_is_asked_and_marked(run_cli: RunCli) -> None:
     assert next(one for one in document["toolchains"] if one["name"] == "mcc")["costs"]
 
 
+@pytest.fixture
+def shown(
+    call_cli: Callable[..., tuple[int, str, str]], monkeypatch: pytest.MonkeyPatch
+) -> Callable[..., tuple[int, str, str]]:
+    """`shown("--markdown")`: as `doctor` shows it, in this process; a question is examined once for all its forms."""
+    kept: list[tuple[Request, Examination]] = []
+
+    def once(request: Request, version: str, **more: Any) -> Examination:
+        if not any(request == known for known, _ in kept):
+            kept.append((request, examine(request, version, **more)))
+        return next(found for known, found in kept if request == known)
+
+    monkeypatch.setattr("mccprobe.doctor.examine.examine", once)
+    return lambda *options: call_cli("doctor", *options)
+
+
 @pytest.mark.toolchain("clang-14")
-def test_text_and_list_say_what_it_is(run_cli: RunCli) -> None:
-    text = run_cli("doctor")
-    assert text.code == 0, text
-    assert "SIMULATED: confirmed on a stand-in says nothing of mcc" in text.stdout
-    assert "0 contradicted" in text.stdout
-    assert "--markdown" in text.stderr
-    pasted = run_cli("doctor", "--markdown")
-    assert "**SIMULATED" in pasted.stdout
-    assert "| yes | `bisect-limit`" in pasted.stdout
-    rows = [line for line in pasted.stdout.splitlines() if line.startswith("|")]
+def test_text_and_list_say_what_it_is(shown: Callable[..., tuple[int, str, str]]) -> None:
+    code, text, told = shown()
+    assert code == 0, told
+    assert "SIMULATED: confirmed on a stand-in says nothing of mcc" in text
+    assert "0 contradicted" in text
+    assert "--markdown" in told
+    _, pasted, _ = shown("--markdown")
+    assert "**SIMULATED" in pasted
+    assert "| yes | `bisect-limit`" in pasted
+    rows = [line for line in pasted.splitlines() if line.startswith("|")]
     assert {line.replace("\\|", "").count("|") for line in rows} == {5}, "every row has four cells"
 
 
 @pytest.mark.toolchain("clang-14")
 def test_what_is_wrong_with_an_mcc_is_exit_1_and_private_names_stay_out(
-    run_cli: RunCli, broken: Callable[..., Path], sdk: Path, tmp_path: Path
-) -> None:
-    home = tmp_path / "home" / "agatha"
+    shown: Callable[..., tuple[int, str, str]], broken: Callable[..., Path], tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    monkeypatch.setenv("HOME", str(tmp_path / "home" / "agatha"))
+    monkeypatch.setenv("USER", "agathamiller")
     version = 'version_text() { echo "clang version 14.0.6"; echo "mcc version 3.1.0 of agathamiller"; }'
     # without -x musa no flag can be asked, which saves a hundred compiles
     mcc = broken(f'{version}\ndriver_call() {{ refuse musa "error: language not recognized:" "$@"; }}')
-    env = {"FAKE_SDK": str(sdk), "HOME": str(home), "USER": "agathamiller"}
-    document = examined(run_cli("doctor", "--json", "--mcc", mcc, env=env), 1)
+    code, answer, told = shown("--json", "--mcc", mcc)
+    assert code == 1, told
+    document = json.loads(answer)
+    jsonschema.validate(document, SCHEMA)
     test = document["self_test"]
     assert (test["simulated"], test["toolchain"]) == (False, "mcc")
     states = {one["id"]: one["state"] for one in test["assumptions"]}
     assert (states["device-elf"], states["bisect-limit"]) == ("contradicted", "confirmed")
     assert (states["language-musa"], states["shipped-flags"]) == ("contradicted", "unchecked")
-    pasted = run_cli("doctor", "--markdown", "--mcc", mcc, env=env)
-    assert pasted.code == 1, pasted
-    assert "agatha" not in pasted.stdout
-    assert "of USER" in pasted.stdout
-    assert "| **no** | `device-elf`" in pasted.stdout
+    code, pasted, told = shown("--markdown", "--mcc", mcc)
+    assert code == 1, told
+    assert "agatha" not in pasted
+    assert "of USER" in pasted
+    assert "| **no** | `device-elf`" in pasted
 
 
 def test_nothing_to_ask_is_exit_3(run_cli: RunCli, tmp_path: Path) -> None:
@@ -84,7 +105,8 @@ def test_nothing_to_ask_is_exit_3(run_cli: RunCli, tmp_path: Path) -> None:
 
 
 def test_mcc_is_asked_for_and_not_there(run_cli: RunCli, tmp_path: Path) -> None:
-    document = examined(run_cli("doctor", "--json", "--toolchain", "mcc", env={"PATH": os.defpath}), 3)
+    # os.defpath has /bin in front: tools by another name, and so a stand-in SDK of its own to build
+    document = examined(run_cli("doctor", "--json", "--toolchain", "mcc", env={"PATH": "/usr/bin:/bin"}), 3)
     assert "mcc" in document["self_test"]["problem"]
     wrong = run_cli("doctor", "--json", "--mcc", tmp_path / "gone")
     assert examined(wrong, 3)["status"] == "error"

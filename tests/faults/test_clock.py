@@ -49,11 +49,16 @@ def test_the_same_answer_within_its_budget(
 
 
 def test_a_time_limit_still_ends_what_hangs(jumping: Path, tmp_path: Path, cache: Path) -> None:
-    """And no sooner: the check that takes half a second passes a limit of twenty."""
+    """And no sooner: the check that takes a fifth of a second passes a limit of three. Of the wrong programs every
+    fourth hangs, each for the whole limit; the others are told at once."""
     chain = Chain(SCENES["bisect"], tmp_path / "chain", cache)
     chain.more["LD_PRELOAD"] = str(jumping)
     check = chain.cwd / "check"
-    check.write_text('#!/bin/sh\n[ "$("$1")" = 1525099781 ] && exec sleep 1000\nsleep 0.2\n')
+    wrong = chain.logs / "wrong"
+    check.write_text(
+        f'#!/bin/sh\n[ "$("$1")" = 1525099781 ] || exec sleep 0.2\necho >>{wrong}\n'
+        f"[ $(($(wc -l <{wrong}) % 4)) = 1 ] && exec sleep 1000\nexit 1\n"
+    )
     check.chmod(0o755)
     arguments = chain.arguments()
     at = arguments.index("-o")
@@ -62,3 +67,7 @@ def test_a_time_limit_still_ends_what_hangs(jumping: Path, tmp_path: Path, cache
     life = chain.live()
     document = json.loads(life.stdout)
     assert document["culprit"]["function"] == "settle", life
+    runs = [json.loads(line) for line in (chain.run / "journal.jsonl").read_text().splitlines()]
+    reasons = [run["reason"] for run in runs if run["t"] == "run" and run["verdict"] == "BAD"]
+    ended = sum(reason.startswith("timeout after") for reason in reasons)
+    assert len(reasons) == len(wrong.read_text().splitlines()) and ended == -(-len(reasons) // 4) >= 2, reasons

@@ -15,6 +15,7 @@ from jsonschema import Draft202012Validator
 
 from mccprobe import cli
 from mccprobe.cli import journal_cmd
+from mccprobe.cli.journal_lines import figure_text
 from mccprobe.history.book import DEFAULT_BOOK, Book
 from mccprobe.history.entry import KINDS, Entry, Figure
 from mccprobe.oracle.verdict import Verdict
@@ -97,6 +98,11 @@ def test_show_and_notes(run: Run, filled: list[Entry]) -> None:
     assert document["entry"]["about"] == filled[1].id and document["entry"]["flags"] == ["-a", "-b"]
     assert document["entry"]["kernel"] == "kernels/gemm" and document["entry"]["verdict"] is None
     assert "not known" in run("show", "last")[1]
+
+
+def test_what_is_not_known_has_no_unit() -> None:
+    assert figure_text(Figure(None, "instructions")) == "not known"
+    assert figure_text(Figure(244179, "instructions")) == "244179 instructions"
 
 
 def test_dead_ends(run: Run, filled: list[Entry]) -> None:

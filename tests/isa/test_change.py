@@ -135,6 +135,35 @@ def test_an_overwritten_register_holds_its_value_no_more() -> None:
     assert found == {"same": 1, "renamed": 1, "changed": 1}
 
 
+@pytest.mark.parametrize(
+    ("left", "right", "expected"),
+    [
+        # the reader that stayed takes what was in R2 before: another value
+        (["MOV R2", "READ R2"], ["MOV R5", "READ R2"], {"same": 1, "changed": 1}),
+        (["MOV R2", "READ R2"], ["MOV R5", "READ R5"], {"renamed": 2}),
+        # renamed for the first reader and not for the second one
+        (["MOV R2", "READ R2", "READ R2"], ["MOV R5", "READ R5", "READ R2"], {"same": 1, "renamed": 1, "changed": 1}),
+        # the second reader takes what A alone and B alone wrote in between
+        (["MOV R2", "READ R2", "ADD R2", "READ R2"], ["MOV R5", "READ R5", "MUL R2", "READ R2"],
+         {"same": 1, "renamed": 2, "added": 1, "removed": 1}),
+    ],
+)  # fmt: skip
+def test_a_new_name_that_a_reader_does_not_take_is_a_change(
+    left: list[str], right: list[str], expected: dict[str, int]
+) -> None:
+    spelled = {
+        "MOV": "FOP.MOV {}, SH23", "ADD": "INT.ADD {}, R9, C4", "MUL": "INT.MUL {}, R9, C4",
+        "READ": "DMA.ST.B32 R7, SH[16:17], {}",
+    }  # fmt: skip
+
+    def made(texts: list[str]) -> Function:
+        body = [spelled[name].format(register) for name, register in (text.split() for text in texts)]
+        return _function(["INT.ADD R9, R8, C1", *body, "CTRL.END"])
+
+    found = _kinds(compare(made(left), made(right), "mtgpu"))
+    assert found == expected | {"same": expected.get("same", 0) + 2}
+
+
 def test_control_fields_are_a_kind_of_their_own() -> None:
     one, two = _function(["FOP.MOV R1, SH23"], control="N-sD---"), _function(["FOP.MOV R1, SH23"], control="N-wD---")
     change = compare(one, two, "mtgpu")

@@ -138,10 +138,32 @@ def _paper_has_everything(page: Any) -> None:
     page.evaluate("dispatchEvent(new Event('beforeprint'))")
     printed = page.inner_text("main")
     assert titles and all(title.split("\n")[0] in printed for title in titles)
-    assert page.eval_on_selector_all("details", "all => all.every(e => e.open)")
+    assert page.eval_on_selector_all("details:not(.long)", "all => all.every(e => e.open)")
+    _long_tables_stay_folded(page)
+    _nothing_is_cut_off(page)
     assert page.evaluate("getComputedStyle(document.documentElement).colorScheme") == "light"
     assert page.pdf(format="A4").startswith(b"%PDF-")
     page.emulate_media(media="screen")
+
+
+def _long_tables_stay_folded(page: Any) -> None:
+    """A figure's table of many sheets is printed only where the reader unfolded it, and its line says so."""
+    said = page.eval_on_selector_all(
+        "details.long", "all => all.map(e => [e.open, getComputedStyle(e.firstElementChild, '::after').content])"
+    )
+    assert all(not opened and "unfold" in content for opened, content in said)
+
+
+def _nothing_is_cut_off(page: Any) -> None:
+    """On a sheet of A4 less its margins no table, code or figure is wider than the text, and none scrolls."""
+    width = round((210 - 2 * 16) / 25.4 * 96)  # CSS pixels; 16 mm as in page.css
+    page.set_viewport_size({"width": width, "height": 1000})
+    wide = page.eval_on_selector_all(
+        "main *", "(all, width) => all.filter(e => e.checkVisibility() && !e.closest('svg') && "
+        "e.getBoundingClientRect().right > width + 1).map(e => e.outerHTML.slice(0, 120))", width,
+    )  # fmt: skip
+    assert not wide
+    page.set_viewport_size(DESK)
 
 
 @pytest.mark.toolchain

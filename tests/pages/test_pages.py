@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import functools
+import html
 import json
 import re
 from collections.abc import Callable
@@ -15,8 +16,8 @@ import jsonschema
 import pytest
 
 from mccprobe.pages.bench_page import bench_page
-from mccprobe.pages.bisect_page import bisect_page
-from mccprobe.pages.blocks import Page
+from mccprobe.pages.bisect_page import MOST_NAME, bisect_page
+from mccprobe.pages.blocks import Code, Notes, Page
 from mccprobe.pages.render_html import render_html
 from mccprobe.pages.search_page import search_page
 from mccprobe.pages.why_page import why_page
@@ -116,7 +117,7 @@ def test_figures_have_no_colour_of_their_own(name: str) -> None:
     svgs = re.findall(r"<svg.*?</svg>", html_of(name), re.DOTALL)
     assert bool(svgs) is bool(page_of(name).figures())
     for svg in svgs:
-        without_references = re.sub(r'"#[^"]*"|url\(#[^)]*\)', "", svg)
+        without_references = re.sub(r'href="#[^"]*"|url\(#[^)]*\)', "", svg)
         assert not re.findall(r"#[0-9a-fA-F]{3,8}\b", without_references)
         assert "font-family" not in svg and "font:" not in svg
 
@@ -165,11 +166,44 @@ def test_only_what_is_confirmed_is_said_to_be(status: Status, named: bool) -> No
         assert "not confirmed" in page.headline or "non-deterministic" in page.headline
 
 
+@pytest.mark.parametrize(
+    ("function", "shown"),
+    [
+        (None, "a function that the log does not name"),
+        ("gemm<int>(half*, int)", "gemm<int>"),
+        ("ns::gemm<" + "cute::C<128>, " * 20 + "int>(half*)", "ns::gemm<...>"),
+        ("_Z" + "7mangled" * 20, "_Z7mangled7mangled7mangled7mangled7mangled7mangled7mangle..."),
+        ("operator<(T, T)", "operator<(T, T)"),
+    ],
+)
+def test_a_headline_has_room_for_the_name(function: str | None, shown: str) -> None:
+    """The whole name stands below it."""
+    given = document("bisect")
+    culprit = {**given["culprit"], "function": function}
+    edges = [{**given["edges"][0], "function": function}]
+    page = page_of("bisect", culprit=culprit, edges=edges)
+    assert page.headline == f"{culprit['pass']} on {shown} turns the result wrong: confirmed"
+    assert len(shown) <= MOST_NAME
+    if function:
+        assert html.escape(function, quote=False).split()[0] in render_html(page)
+
+
 def test_an_older_result_without_the_limits_that_were_asked() -> None:
     given = document("bisect")
     del given["tested"]
     page = bisect_page(given)
     assert not page.figures() and "Where the verdict changes" in [section.title for section in page.sections]
+
+
+def test_a_diff_among_the_notes_is_set_as_one() -> None:
+    """What a note ends in is indented below it, line by line; on a page these lines are no sentences."""
+    changed = ["changed by this execution:", "  - %a = icmp eq i32 %b, 0", "  + br i1 false", "the check is fast"]
+    notes = next(section for section in page_of("bisect", notes=changed).sections if section.key == "notes")
+    assert notes.blocks == (
+        Notes(("changed by this execution:",)),
+        Code("changed by this execution", "- %a = icmp eq i32 %b, 0\n+ br i1 false", diff=True),
+        Notes(("the check is fast",)),
+    )
 
 
 def test_a_stopped_run_says_so_first() -> None:

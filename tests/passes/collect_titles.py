@@ -46,14 +46,12 @@ int choose(int x) {
 """
 CXX = """
 #include <map>
-#include <regex>
 #include <string>
 thread_local int counter;
 int main(int argc, char **argv) {
   std::map<std::string, int> seen;
-  std::regex pattern("a(b|c)*d");
   try {
-    for (int i = 0; i < argc; i++) { seen[argv[i]] += i; if (std::regex_match(argv[i], pattern)) throw ++counter; }
+    for (int i = 0; i < argc; i++) { seen[argv[i]] += i; if (*argv[i] == 'd') throw ++counter; }
   } catch (int x) { return x; }
   return (int)seen.size();
 }

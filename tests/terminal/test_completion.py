@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import click
 import pytest
 
+from mccprobe.cli import root as root_command
 from mccprobe.cli.completion_shells import join_split_words
+from mccprobe.cli.completion_values import attach
 
 RunCli = Callable[..., Any]
 Complete = Callable[..., list[str]]
@@ -27,6 +32,8 @@ SOURCE = {
     "fish": "source ./script",
 }
 
+ANSWER_S = 30.0  # ends a wait for a shell that does not ask, on the busiest machine
+
 
 def needs(shell: str) -> None:
     command = [shell, "--version"]
@@ -40,7 +47,8 @@ def program(tmp_path: Path) -> Path:
     folder = tmp_path / "bin"
     folder.mkdir()
     script = folder / "mccprobe"
-    script.write_text(f'#!/bin/sh\nexec {sys.executable} -m mccprobe "$@"\n', encoding="utf-8")
+    asked = tmp_path / "asked"  # a line for each call that has ended
+    script.write_text(f'#!/bin/sh\n{sys.executable} -m mccprobe "$@"\necho >>{asked}\n', encoding="utf-8")
     script.chmod(0o755)
     return folder
 
@@ -61,6 +69,9 @@ UNIQUE = {
     "mccprobe bisect --resume mccprobe-out/gem": "mccprobe bisect --resume mccprobe-out/gemm-1",
     "mccprobe reduce mccprobe-out/gem": "mccprobe reduce mccprobe-out/gemm-1",
     "mccprobe help env": "mccprobe help environment ",
+    "mccprobe report odd": "mccprobe report odd name.s ",
+    "mccprobe journal list --journal odd": "mccprobe journal list --journal odd name.s ",
+    "mccprobe bisect odd\\ name.s -- -O3 odd": "mccprobe bisect odd name.s -- -O3 odd name.s ",
 }
 
 
@@ -73,6 +84,7 @@ def test_a_real_shell_completes(
     run = tmp_path / "mccprobe-out" / "gemm-1"
     run.mkdir(parents=True)
     (run / "run.json").write_text("{}", encoding="utf-8")
+    (tmp_path / "odd name.s").touch()
     path = f"{program}{os.pathsep}{os.environ['PATH']}"
     opened = terminal(*START[shell], env={"PATH": path, "PS1": "> ", "XDG_DATA_HOME": str(tmp_path / "data")})
     # what is in the line becomes arguments of `told`, which shows them: no shell's way to draw a line is read
@@ -83,9 +95,9 @@ def test_a_real_shell_completes(
     opened.type(f"{SOURCE[shell]}\n{define}\necho re''ady\n")
     place = opened.until("ready")
     for number, (typed, expected) in enumerate(UNIQUE.items()):
+        answered = _lines(tmp_path / "asked")
         opened.type(f"{typed}\t")
-        opened.read(1.0)
-        _quiet(opened)
+        _answered(opened, tmp_path / "asked", answered)
         # to the start of the line: `told ` in front of it, then run it
         opened.type(f"\x01told \x05\necho do''ne{number}\n")
         place = opened.until(f"done{number}", after=place)
@@ -94,9 +106,16 @@ def test_a_real_shell_completes(
     opened.type("exit\n")
 
 
-def _quiet(opened: Any) -> None:
-    """Until nothing comes for a while."""
-    while opened.read(0.7):
+def _lines(path: Path) -> int:
+    return len(path.read_bytes().splitlines()) if path.exists() else 0
+
+
+def _answered(opened: Any, asked: Path, before: int) -> None:
+    """Until mccprobe has answered the shell and nothing comes for a moment."""
+    deadline = time.monotonic() + ANSWER_S
+    while _lines(asked) == before and time.monotonic() < deadline:
+        opened.read(0.05)
+    while opened.read(0.3):
         pass
 
 
@@ -130,6 +149,31 @@ def complete(run_cli: RunCli) -> Complete:
         return list(run.stdout.splitlines())
 
     return ask
+
+
+def below(command: click.Command) -> list[click.Command]:
+    """The command, and all that stand below it."""
+    ctx = click.Context(command)
+    inner = (
+        [command.get_command(ctx, name) for name in command.list_commands(ctx)]
+        if isinstance(command, click.Group)
+        else []
+    )
+    return [command, *(each for one in inner if one is not None for each in below(one))]
+
+
+def test_what_takes_a_path_offers_paths() -> None:
+    """Every option of every command whose help calls for a file or a folder."""
+    wanted = re.compile(r"(FILE|DIR|PATH|TABLE\.json)$")
+    asked = set()
+    for command in below(root_command):
+        attach(command)
+        ctx = click.Context(command)
+        for option in command.params:
+            if isinstance(option, click.Option) and not option.is_flag and wanted.search(option.make_metavar(ctx)):
+                assert {item.type for item in option.shell_complete(ctx, "")} & {"file", "dir"}, (command, option.opts)
+                asked.add(option.opts[-1])
+    assert {"--journal", "--html", "--output", "--run-in"} <= asked
 
 
 def test_what_is_offered(complete: Complete, root: Path) -> None:

@@ -11,8 +11,10 @@ from typing import Any
 import pytest
 
 from mccprobe.bisect_run.run import Status
-from mccprobe.cli.help_cmd import ENVIRONMENT, TOOLCHAINS, TOPICS, WORDS
+from mccprobe.cli import COMMANDS
+from mccprobe.cli.help_cmd import ENVIRONMENT, MEANINGS, TOOLCHAINS, TOPICS, WORDS
 from mccprobe.errors import EXIT_CODE_MEANINGS
+from mccprobe.oracle.checks import Expected, ReferenceOracle
 from mccprobe.oracle.verdict import Verdict
 from mccprobe.toolchain.choose import NAMES
 
@@ -34,6 +36,37 @@ def read_by_the_code(root: Path) -> set[str]:
                 text = path.read_text("utf-8", "replace")
                 found |= {name for pattern in READS for name in pattern.findall(text)}
     return found
+
+
+def test_without_a_topic_all_there_is_is_listed(run_cli: RunCli) -> None:
+    run = run_cli("help")
+    assert run.code == 0 and all(f"\n  {name} " in run.stdout for name in (*TOPICS, *COMMANDS)), run
+    names = {row["name"] for row in json.loads(run_cli("help", "--json").stdout)["rows"]}
+    assert {*TOPICS, *COMMANDS} <= names and set(TOPICS) == set(MEANINGS)
+
+
+@pytest.mark.parametrize("words", [("bisect",), ("flags",), ("flags", "search")], ids=" ".join)
+def test_a_command_is_explained_as_by_its_own_help(words: tuple[str, ...], run_cli: RunCli) -> None:
+    assert run_cli("help", *words).stdout == run_cli(*words, "--help").stdout
+    document = json.loads(run_cli("help", *words, "--json").stdout)
+    assert document["topic"] == " ".join(words)
+    assert any(row["name"].startswith(("--flag", "search", "--space")) for row in document["rows"])
+
+
+@pytest.mark.parametrize("words", [("bisekt",), ("flags", "serch"), ("exit-code",), ("bisect", "gemm")], ids=" ".join)
+def test_what_is_neither_a_topic_nor_a_command(words: tuple[str, ...], run_cli: RunCli) -> None:
+    run = run_cli("help", *words)
+    assert run.code == 2 and f"no topic and no command {' '.join(words)}\n" in run.stderr
+    assert any(name in run.stderr for name in ("close: bisect", "close: search", "close: exit-codes", "topics: "))
+
+
+def test_words_say_of_a_crash_what_the_reference_does(tmp_path: Path) -> None:
+    program = tmp_path / "crashes"
+    program.write_text("#!/bin/sh\nkill -SEGV $$\n", "utf-8")
+    program.chmod(0o755)
+    outcome = ReferenceOracle(Expected(b"", 0)).judge(program, tmp_path)
+    assert outcome.verdict is Verdict.BAD
+    assert [word for word in ("GOOD", "BAD", "UNRESOLVED") if "crash" in WORDS[word]] == [outcome.verdict.value]
 
 
 def test_every_variable_that_is_read_is_explained(root: Path) -> None:

@@ -88,6 +88,8 @@ def test_damaged_text_gives_no_exception(text: str) -> None:
     [
         (("/x/ld.lld", "-o", "p"), JobKind.LINK),
         (("/usr/bin/ld", "-o", "p"), JobKind.LINK),
+        (("/usr/bin/x86_64-linux-gnu-ld", "-o", "p"), JobKind.LINK),
+        (("/usr/bin/ldd", "-o", "p"), JobKind.OTHER),
         (("/x/lld", "-flavor", "gnu", "-o", "p"), JobKind.LINK),
         (("/x/clang-offload-bundler", "-type=o", "-output=p"), JobKind.BUNDLE),
         (("/x/clang", "-cc1as", "-o", "p"), JobKind.OTHER),

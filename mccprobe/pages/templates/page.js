@@ -19,7 +19,7 @@ for (const block of document.querySelectorAll(".commands")) {
 }
 let opened = [];
 addEventListener("beforeprint", () => {
-  opened = [...document.querySelectorAll("details:not([open])")];
+  opened = [...document.querySelectorAll("details:not([open]):not(.long)")];
   for (const one of opened) one.open = true;
 });
 addEventListener("afterprint", () => { for (const one of opened) one.open = false; });

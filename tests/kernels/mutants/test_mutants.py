@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -82,11 +83,19 @@ def test_a_result_that_is_not_the_expected_one_is_told() -> None:
     assert run.fault_of(survivor, missed) == "" and "seen numbers" in run.fault_of(survivor, right)
 
 
+NOT_ASKED = SimpleNamespace(verdict=Verdict.UNRESOLVED, merged=SimpleNamespace(findings=(), banks=()))
+
+
 @pytest.mark.toolchain
 @pytest.mark.parametrize("mutant", [one for one in MUTANTS if one.quick], ids=lambda mutant: mutant.name)
-def test_it_is_caught_as_said(compiler: Callable[[int], str], tmp_path: Path, mutant: Any) -> None:
+def test_it_is_caught_as_said(
+    compiler: Callable[[int], str], tmp_path: Path, mutant: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What the check must catch is not shown to the laboratory where its word would not count: it takes longest."""
     compiler(14)
     sdk = sim_sdk(Path(os.environ["MCCPROBE_CACHE"]))
     spec = run.place(mutant.kernel, tmp_path, mutant)
+    if mutant.caught in run.CHECK and not mutant.told:
+        monkeypatch.setattr(run, "lab_kernel", lambda *_, **__: NOT_ASKED)
     found = run.judge(spec, mutant.defines, SimToolchain(sdk.mcc, sdk), tmp_path)
     assert run.fault_of(mutant, found) == ""
