@@ -86,27 +86,57 @@ def _drafted(place: Path, data: bytes, mode: int | None, *, sync: bool) -> Itera
         sync_folder(place.parent)
 
 
-def _new_draft(path: Path) -> tuple[int, Path]:
-    """An empty file beside `path` with a lock that ends with this process."""
+def _new_draft(path: Path, *, folder: bool = False) -> tuple[int, Path]:
+    """An empty file or folder beside `path` with a lock that ends with this process."""
     name = os.fsdecode(os.fsencode(path.name)[:_NAME_BYTES])
     for _ in range(_TRIES):
         draft = path.with_name(f".{name}{DRAFT}{os.urandom(4).hex()}")
-        handle = os.open(draft, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+        try:
+            if folder:
+                draft.mkdir()
+                handle = os.open(draft, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            else:
+                handle = os.open(draft, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+        except FileNotFoundError:
+            if folder and path.parent.is_dir():  # taken away before it was opened
+                continue
+            raise
         with contextlib.suppress(OSError):  # a file system without locks: its drafts stay
             fcntl.flock(handle, fcntl.LOCK_EX)
-        if os.fstat(handle).st_nlink:
-            break
+        if draft.exists():
+            return handle, draft
         os.close(handle)
-    return handle, draft
+    raise FileExistsError(errno.EEXIST, "each draft of it is taken away by others", str(path))
+
+
+@contextlib.contextmanager
+def replace_folder(path: Path) -> Iterator[Path]:
+    """A new folder beside `path`, which takes its name and its place at the end; it goes if anything fails."""
+    handle, draft = _new_draft(path, folder=True)
+    try:
+        yield draft
+        if path.exists():
+            shutil.rmtree(path)
+        draft.rename(path)
+    except BaseException:
+        shutil.rmtree(draft, ignore_errors=True)
+        raise
+    finally:
+        os.close(handle)
 
 
 def is_draft(path: Path) -> bool:
-    """A file that `replace_file` is writing, or had not finished."""
-    return path.name.startswith(".") and DRAFT in path.name and path.is_file() and not path.is_symlink()
+    """What `replace_file` or `replace_folder` is writing, or had not finished."""
+    return (
+        path.name.startswith(".")
+        and DRAFT in path.name
+        and (path.is_file() or path.is_dir())
+        and not path.is_symlink()
+    )
 
 
 def remove_dead_drafts(folder: Path) -> None:
-    """Remove what a killed `replace_file` left in this folder; a draft whose writer lives is locked, and stays."""
+    """Remove what a killed writer left in this folder; a draft whose writer lives is locked, and stays."""
     for path in _drafts(folder):
         with contextlib.suppress(OSError):
             _remove_if_dead(path)
@@ -119,10 +149,14 @@ def _drafts(folder: Path) -> Iterator[Path]:
 
 def _remove_if_dead(path: Path) -> None:
     """Raises BlockingIOError if the writer lives."""
-    handle = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
+    of_folder = path.is_dir()
+    handle = os.open(path, (os.O_RDONLY if of_folder else os.O_RDWR) | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        path.unlink()
+        if of_folder:
+            shutil.rmtree(path)
+        else:
+            path.unlink()
     finally:
         os.close(handle)
 

@@ -33,6 +33,7 @@ from mccprobe import __version__
 from mccprobe.compilation.store import disk_errors
 from mccprobe.console import json_text
 from mccprobe.errors import MccprobeError, UsageError
+from mccprobe.files import remove_dead_drafts, replace_folder
 from mccprobe.process import RunSpec, run
 from mccprobe.report.bug_report import BundleFacts, bisect_part, build_document
 from mccprobe.report.bug_report_words import load_words, plain_text
@@ -310,13 +311,7 @@ def _require_free(out: Path) -> None:
 def _replace(staging: Path, out: Path) -> None:
     """Put the finished folder in its place; a report that was there goes."""
     out.parent.mkdir(parents=True, exist_ok=True)
-    fresh = Path(tempfile.mkdtemp(prefix=f".{out.name}-", dir=out.parent))
-    try:
+    remove_dead_drafts(out.parent)
+    with replace_folder(out) as fresh:
         shutil.copytree(staging, fresh, dirs_exist_ok=True)
         fresh.chmod(0o755)
-        if out.exists():
-            shutil.rmtree(out)
-        fresh.rename(out)
-    except BaseException:
-        shutil.rmtree(fresh, ignore_errors=True)
-        raise

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import shutil
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -174,8 +173,6 @@ def with_bug_report(report: WhyReport, root: Path, cache: Path, tell: Callable[[
             told(f"removed {item.describe()}")
 
     start = time.monotonic()
-    for left in root.glob(".bug-report-*"):  # one that was killed before it had its name
-        shutil.rmtree(left, ignore_errors=True)
     try:
         written = write_bug_report(
             root,

@@ -154,3 +154,37 @@ def test_no_folder_for_temporary_files(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "access", lambda *_: False)
     with pytest.raises(NoRoom, match="no folder for temporary files"):
         files.temporary_folder()
+
+
+def test_a_folder_is_replaced_or_stays(tmp_path: Path) -> None:
+    place = tmp_path / "report"
+    with files.replace_folder(place) as draft:
+        (draft / "one").write_text("1")
+    with pytest.raises(RuntimeError), files.replace_folder(place) as draft:
+        (draft / "two").write_text("2")
+        files.remove_dead_drafts(tmp_path)  # its writer lives
+        assert draft.is_dir()
+        raise RuntimeError
+    assert [path.name for path in tmp_path.rglob("*")] == ["report", "one"]
+    with files.replace_folder(place) as draft:
+        (draft / "two").write_text("2")
+    assert [path.name for path in tmp_path.rglob("*")] == ["report", "two"]
+
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+from mccprobe.files import replace_folder
+with replace_folder(Path(sys.argv[1])) as draft:
+    (draft / "half").write_text("h")
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_the_draft_of_a_killed_writer_of_a_folder_goes(tmp_path: Path) -> None:
+    ran = subprocess.run([sys.executable, "-c", KILLED, str(tmp_path / "report")], check=False)
+    assert ran.returncode == -9
+    (left,) = tmp_path.iterdir()
+    assert files.is_draft(left) and (left / "half").is_file()
+    files.remove_dead_drafts(tmp_path)
+    assert not any(tmp_path.iterdir())
