@@ -24,7 +24,7 @@ from mccprobe.isa.flow import address_index, target_index
 from mccprobe.isa.pipes import UNKNOWN, pipe_table
 from mccprobe.isa.records import Function, Instruction
 from mccprobe.isa.registers import registers_of, shape_of
-from mccprobe.isa.renames import consistent, read_from_elsewhere
+from mccprobe.isa.renames import consistent, unfollowed_renames
 
 KINDS = ("same", "control", "renamed", "moved", "moved-renamed", "changed", "added", "removed")
 _PC_RELATIVE = re.compile(r"-?(?:0x[0-9a-f]+|\d+)?\(%rip\)")
@@ -195,7 +195,7 @@ def _align(
     if "renamed" in kinds.values():  # a new name that a reader which stayed does not take is no renaming
         readers = {a: b for (a, b), kind in kinds.items() if kind in ("same", "renamed")}
         renamed = {a: b for (a, b), kind in kinds.items() if kind == "renamed"}
-        wrong = read_from_elsewhere(one, two, renamed, readers, isa)
+        wrong = unfollowed_renames(one, two, renamed, readers, isa)
         kinds.update({(a, renamed[a]): "changed" for a in wrong})
     free_one, free_two = _free(kinds, len(one), len(two))
     kinds.update({(a, b): "changed" for a, b in edited if a in free_one and b in free_two})

@@ -82,7 +82,7 @@ def _alike(left: Sequence[Register], right: Sequence[Register]) -> bool:
     return len(left) == len(right) and all(a.size == b.size for a, b in zip(left, right, strict=True))
 
 
-def read_from_elsewhere(
+def unfollowed_renames(
     one: Sequence[Instruction], two: Sequence[Instruction], pairs: Mapping[int, int], readers: Mapping[int, int],
     isa: str,
 ) -> set[int]:  # fmt: skip
