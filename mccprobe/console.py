@@ -98,6 +98,7 @@ class Console:
     that is (an interrupt is told by another one than the command's).
     """
 
+    documents: ClassVar[int] = 0  # printed by this process
     _live: ClassVar[bool] = False
     _lock: ClassVar[threading.Lock] = threading.Lock()
 
@@ -137,7 +138,15 @@ class Console:
     def document(self, value: dict[str, Any]) -> None:
         """One JSON document to standard output."""
         encoding = (getattr(sys.stdout, "encoding", None) or "utf-8").lower().replace("-", "")
-        self.result(json_text(value, ascii_only=encoding != "utf8"))
+        text = json_text(value, ascii_only=encoding != "utf8")
+        try:
+            self.result(text)
+        except InputError:  # standard output takes nothing
+            raise
+        except BaseException:  # an interrupt: what is in the stream's buffer still goes out
+            Console.documents += 1
+            raise
+        Console.documents += 1
 
     def message(self, text: str) -> None:
         """A line for people, to standard error, unless quiet."""

@@ -86,7 +86,8 @@ def error_document(error: MccprobeError) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _show(error: MccprobeError, argv: Sequence[str]) -> int:
+def _show(error: MccprobeError, argv: Sequence[str], documents: int) -> int:
+    """Tell an error. documents: how many had been printed when the command began; with --json there is one answer."""
     from mccprobe.cli.hints import command_of, hint_for
     from mccprobe.report.lines import one_line
 
@@ -101,7 +102,7 @@ def _show(error: MccprobeError, argv: Sequence[str]) -> int:
         console.always(f"  {line}")
     if error.hint:
         console.always(one_line(f"  hint: {error.hint}"))
-    if "--json" in _own_arguments(argv):
+    if "--json" in _own_arguments(argv) and Console.documents == documents:
         with contextlib.suppress(MccprobeError):  # standard output is what failed
             console.document(error_document(error))
     return int(error.exit_code)
@@ -133,13 +134,14 @@ def main(argv: Sequence[str] | None = None) -> int:
 
         register()
     debug = "--debug" in _own_arguments(arguments)
+    documents = Console.documents
     try:
         code = root.main(args=arguments, prog_name="mccprobe", standalone_mode=False)
         return code if isinstance(code, int) else 0
     except MccprobeError as error:
         if debug:
             traceback.print_exc()
-        return _show(error, arguments)
+        return _show(error, arguments, documents)
     except click.exceptions.Exit as error:
         return error.exit_code
     except click.ClickException as error:
@@ -149,13 +151,13 @@ def main(argv: Sequence[str] | None = None) -> int:
             Console().always(error.format_message())
             return int(ExitCode.USAGE)
         told = error.format_message().replace("\n\t", " ")  # click's list of choices, a line each
-        return _show(UsageError(told, hint=_where_to_look(error)), arguments)
+        return _show(UsageError(told, hint=_where_to_look(error)), arguments, documents)
     except (KeyboardInterrupt, click.Abort):
-        return _show(Interrupted("interrupted"), arguments)
+        return _show(Interrupted("interrupted"), arguments, documents)
     except OSError as error:
-        return _show(_of_the_file_system(error) or _bug(error, debug), arguments)
+        return _show(_of_the_file_system(error) or _bug(error, debug), arguments, documents)
     except Exception as error:
-        return _show(_bug(error, debug), arguments)
+        return _show(_bug(error, debug), arguments, documents)
 
 
 def _where_to_look(error: click.ClickException) -> str:

@@ -14,6 +14,9 @@ from typing import Any
 
 import pytest
 
+from mccprobe.cli import main
+from mccprobe.console import Console
+
 FLAG = ("--flag", "-enable-loopinterchange")
 STAGES = ("compiling the bad build", "searching", "trial 3:", "trial 6:", "spot check")
 
@@ -200,3 +203,22 @@ def test_nohup_stays_nohup(programs: Path) -> None:
     process.send_signal(signal.SIGHUP)
     stdout, stderr = process.communicate(timeout=60)
     assert process.returncode == 0 and stdout.startswith("FOUND"), (stdout, stderr)
+
+
+def test_an_interrupt_behind_the_answer_adds_no_second_document(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write = Console.result
+
+    def interrupted(self: Console, text: str) -> None:
+        write(self, text)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Console, "result", interrupted)
+    assert main(["help", "exit-codes", "--json"]) == 130
+    shown = capsys.readouterr()
+    assert json.loads(shown.out)["topic"] == "exit-codes"
+    assert "error: interrupted" in shown.err
+    monkeypatch.setattr(Console, "result", write)
+    assert main(["help", "nothing", "--json"]) == 2  # the next command in this process tells its error
+    assert json.loads(capsys.readouterr().out)["status"] == "error"

@@ -40,7 +40,7 @@ def test_reduce_is_killed_and_goes_on(tmp_path: Path, cache: Path, tally: Callab
     chain = Chain(SCENES["bisect"], tmp_path / "chain", cache)
     programs = tmp_path / "programs"
     programs.mkdir()
-    (programs / "cvise").symlink_to(FAKES / "cvise_first_lines")
+    (programs / "cvise").symlink_to(FAKES / "cvise_comments")
     chain.more["PATH"] = f"{programs}:{chain.environment()['PATH']}"
     assert chain.live().code == 0
     chain.given = ["reduce", "run", "--jobs", "1", "--json"]
@@ -96,7 +96,7 @@ def test_why_is_killed_while_the_real_reducer_works(tmp_path: Path, cache: Path,
     assert life.code == 0, life
     document = json.loads(life.stdout)
     best = chain.run / "reduced" / "best.c"
-    assert document["verdict"] == "found" and document["reduced"] and best.is_file(), life
+    assert document["bisect"]["status"] == "found" and document["reduced"] and best.is_file(), life
     assert len(best.read_bytes()) < len((chain.cwd / "field.c").read_bytes())
     shutil.rmtree(chain.place)
     tally("kill -9: why --reduce", kills=kills, runs=1)
