@@ -183,6 +183,18 @@ def _split_off() -> int | None:
     return watcher
 
 
+@contextlib.contextmanager
+def folder_outside(parent: str, prefix: str) -> Iterator[str]:
+    """A new folder in `parent` instead of where temporary files go; it does not outlive us either. Raises OSError."""
+    folder = f"{parent}/{prefix}{os.urandom(4).hex()}"
+    _guard.tell(watchdog.FOLDER, folder)
+    Path(folder).mkdir(mode=0o700)
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
 _live: set[subprocess.Popen[bytes]] = set()
 _live_lock = threading.Lock()
 _stopping = threading.Event()

@@ -18,6 +18,7 @@ from typing import NoReturn
 
 MARK = "MCCPROBE_CHILD"  # environment variable of every child; of a mccprobe below another: outer/inner
 BEGUN, ENDED = b"+", b"-"  # a line of the pipe: one of these and a mark
+FOLDER = b"/"  # or this and the path of a further folder of temporary files
 GIVE_UP_S = 5.0  # a process that cannot be killed (it waits for a dead disk) is left to the system
 SCAN_S = 0.02  # between two looks: a process that is being started shows its mark only after its exec
 QUIET_SCANS = 3  # looks without a find before all are taken for gone
@@ -57,21 +58,26 @@ def end_marked(marks: Collection[bytes], *, quiet_scans: int = 1) -> None:
 
 
 def watch(pipe: int, folder: str) -> NoReturn:
-    """Wait for the end of the pipe, end the children that live then, remove the folder of temporary files."""
+    """Wait for the end of the pipe, end the children that live then, remove the folders of temporary files."""
     try:
         os.setsid()
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
             signal.signal(number, signal.SIG_IGN)
         _close_all_but(pipe)
         living: set[bytes] = set()
+        folders = [os.fsencode(folder)]
         rest = b""
         while chunk := os.read(pipe, _BYTES_AT_ONCE):
             *lines, rest = (rest + chunk).split(b"\n")
             for line in lines:
+                if line[:1] == FOLDER:
+                    folders.append(line[1:])
+                    continue
                 (living.add if line[:1] == BEGUN else living.discard)(line[1:])
         if living:
             end_marked(living, quiet_scans=QUIET_SCANS)
-        shutil.rmtree(folder, ignore_errors=True)
+        for path in folders:
+            shutil.rmtree(path, ignore_errors=True)
     finally:
         os._exit(0)
 

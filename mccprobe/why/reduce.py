@@ -21,6 +21,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -35,7 +36,7 @@ from mccprobe.console import number_of, visible
 from mccprobe.errors import CannotReduce, ToolchainError
 from mccprobe.files import replace_file
 from mccprobe.oracle.checks import observe
-from mccprobe.process import RunSpec, run
+from mccprobe.process import RunSpec, folder_outside, run
 from mccprobe.report.record import Culprit
 from mccprobe.report.why_record import StepState
 from mccprobe.toolchain import locate
@@ -59,6 +60,10 @@ SCHEMA_VERSION = 1
 IR_SUFFIXES = frozenset((".ll", ".bc"))
 TEST_TIMEOUT_LEAST_S = 10.0  # of one variant; C-Vise's own default of 300 s waits for every endless loop
 TEST_TIMEOUT_FACTOR = 20.0  # of what the untouched source takes: other work shares the machine
+_SOCKET_PATH_BYTES = 107  # sun_path of unix(7), without the zero at its end
+_CVISE_SOCKET = "/pymp-????????/listener-????????"  # as Python's multiprocessing names it below TMPDIR
+_SHORT_FOLDER = "/tmp"
+_REDUCERS = "mccprobe-reducer-"
 RUN_TIMEOUT_LEAST_S = 2.0
 RUN_TIMEOUT_FACTOR = 20.0
 SANITIZERS = (
@@ -383,7 +388,7 @@ def _run_reducer(
     if deadline.passed:
         return False
     left = 0.0 if math.isinf(deadline.left_s) else deadline.left_s
-    with tempfile.TemporaryDirectory(prefix="mccprobe-reducer-") as temporary:
+    with _reducers_folder() as temporary:
         env = {**os.environ, "TMPDIR": temporary}
         result = run(RunSpec(argv, cwd=work.parent, env=env, timeout_s=left, on_stderr=progress))
     if result.timed_out:
@@ -394,6 +399,14 @@ def _run_reducer(
             detail=(result.stderr_text + result.stdout_text).strip()[-2000:], hint="ran: " + shlex.join(argv),
         )  # fmt: skip
     return True
+
+
+def _reducers_folder() -> AbstractContextManager[str]:
+    """A folder for C-Vise's temporary files: it makes a Unix socket there, whose path must not be too long."""
+    usual = len(os.fsencode(tempfile.gettempdir())) + len(f"/{_REDUCERS}????????{_CVISE_SOCKET}")
+    if usual <= _SOCKET_PATH_BYTES or not os.access(_SHORT_FOLDER, os.W_OK | os.X_OK):
+        return tempfile.TemporaryDirectory(prefix=_REDUCERS)
+    return folder_outside(_SHORT_FOLDER, _REDUCERS)
 
 
 def _language(task: Task) -> list[str]:

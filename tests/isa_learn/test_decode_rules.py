@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 
 from mccprobe.isa.decode import MEMO_LIMIT, Classifier
-from mccprobe.isa.encoding import UNKNOWN, Answer, Confidence, EncodingTable, Guard, Row
+from mccprobe.isa.encoding import UNKNOWN, Answer, Confidence, EncodingTable, Guard, HeldOut, Row
+from mccprobe.isa.learn_files import hold_out_test
+from mccprobe.isa.operands import Sample
 
 NONE, POSSIBLE, LIKELY, CERTAIN = Confidence
 V = ("v", "v")
@@ -157,3 +159,17 @@ def test_answers_do_not_hang_on_what_was_asked_before(monkeypatch: pytest.Monkey
     monkeypatch.setattr("mccprobe.isa.decode.MEMO_LIMIT", 2)
     bounded = classifier(*rows)
     assert [bounded.answer(*one) for one in asked] == fresh and len(bounded._memo) <= 2
+
+
+def test_what_a_table_says_of_words_held_out() -> None:
+    """One certain and wrong, one likely and right, one of a name never seen, one that was learned from."""
+    def asked(word: int, mnemonic: str, pipe: str) -> Sample:
+        return Sample(word, 4, -1, mnemonic, V, (), f"{mnemonic} {word:x}", pipe, True, False)
+
+    rows = (row("add", 0x0581, BIG, BIG ^ 0xFF00),)
+    table = EncodingTable("toy", 4, 4, 1, "", rows, {"add": "ALU"}, ())
+    learned = [asked(0x0981, "add", "ALU"), asked(0x82, "mul", "MUL")]
+    fresh = [asked(0x0581, "mul", "MUL"), asked(0x0681, "add", "ALU"), asked(0x99, "nop", "CTRL"), learned[0]]
+    assert hold_out_test(table, learned, fresh) == HeldOut(
+        words=3, answered=2, wrong=1, certain=1, certain_wrong=1, pipe_wrong=1, unseen=1, unseen_named=0
+    )

@@ -220,6 +220,34 @@ def test_a_guarded_process_that_is_killed_leaves_nothing(tmp_path: Path) -> None
     assert not any(place.iterdir()), "temporary files"
 
 
+OUTSIDE = """
+import os, signal, sys
+from pathlib import Path
+from mccprobe import process
+with process.guarded(), process.folder_outside(sys.argv[1], "mccprobe-outside-") as folder:
+    Path(folder, "file").write_text("left")
+    print(folder, flush=True)
+    if sys.argv[2] == "killed":
+        os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+@pytest.mark.parametrize("how", ["killed", "ends"])
+def test_a_folder_outside_of_the_usual_place_does_not_stay(how: str, tmp_path: Path) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    ran = subprocess.run(
+        [sys.executable, "-c", OUTSIDE, str(elsewhere), how], capture_output=True, text=True, check=False,
+        env={**os.environ, "TMPDIR": str(tmp_path)},
+    )  # fmt: skip
+    assert ran.returncode == (-9 if how == "killed" else 0), ran
+    assert Path(ran.stdout.strip()).parent == elsewhere
+    deadline = time.monotonic() + LONG_S
+    while any(elsewhere.iterdir()) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert not any(elsewhere.iterdir())
+
+
 def test_a_guarded_process_that_ends_takes_its_guard_with_it(tmp_path: Path) -> None:
     place = tmp_path / "tmp"
     place.mkdir()
