@@ -17,12 +17,13 @@ pytestmark = pytest.mark.toolchain("clang-14")
 # What a run writes, in the order of its writing: a kill at the first or second of each hits every stage.
 STAGES = {
     "bisect": (
-        "journal.jsonl", "run.json", "unit/", "objects/", "programs/", "trials/run-", "result.json", "report.txt",
+        "journal.jsonl", "run.json", "unit/", "trials/compile-", "programs/", "trials/run-", "result.json",
+        "report.txt",
     ),
-    "profile": ("journal.jsonl", "objects/", "result.json"),
+    "profile": ("journal.jsonl", "trials/compile-", "result.json"),
     "why": (
-        "/run.json", "flags/journal.jsonl", "bisect/run.json", "screen", "bisect/result.json", "where/", "variant-",
-        "/mccprobe-report-", "run/.bug-report", "run/result.json", "report.txt",
+        "run/.run.json", "flags/journal.jsonl", "bisect/.run.json", "screen", "bisect/.result.json", "where/",
+        "variant-", "/mccprobe-report-", "run/.bug-report", "run/.result.json", "report.txt",
     ),
     "search": ("run.json", "trials/build-", "run/journal.jsonl", "mccprobe-out/", "result.json", "report.txt"),
 }  # fmt: skip
@@ -57,6 +58,8 @@ def test_killed_and_resumed_until_done(
     while kills < -(-KILLS // SHARDS) and (SOAKING or not chains):
         chain = Chain(SCENES[name], tmp_path / f"{chains}", cache)
         deaths = killed_until_done(chain, rng, moments(rng, name, plain, chains * SHARDS + shard))
+        if chains * SHARDS + shard < len(STAGES[name]):
+            assert deaths, f"no step of {STAGES[name][chains * SHARDS + shard]}\n{chain.lives[-1]}"
         answer = chain.answer()
         told = f"deaths: {deaths}\n{chain.lives[-1]}"
         assert (answer.code, answer.document) == (expected.code, expected.document), told
