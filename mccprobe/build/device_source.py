@@ -15,7 +15,6 @@ from mccprobe.base.errors import CompilerNotFound, SourceDoesNotCompile
 from mccprobe.base.process import RunSpec, run
 from mccprobe.oracle.kernel.shipped import FILE_NAME, is_shipped
 from mccprobe.oracle.kernel.spec import KernelSpec, load_kernel
-from mccprobe.report.host_elf import SIM_HEADING
 from mccprobe.targets.amdgcn.toolchain import COMPILE_TIMEOUT_S, amdgcn_toolchain
 from mccprobe.targets.choose import DEVICE_SUFFIXES, choose
 from mccprobe.targets.mcc.toolchain import MccPaths, find_mcc
@@ -93,7 +92,7 @@ def _compile(source: Path, args: Sequence[str], options: SourceOptions, scratch:
         problem = _run(choice.toolchain, options.arch, args, given, scratch)
         if problem:
             raise _does_not_compile(source, choice.toolchain, problem)
-        return Compiled(output, SIM_HEADING, simulated=True, told=told)
+        return Compiled(output, simulated=True, told=told)
     return _with_mcc(choice.toolchain, source, args, options, scratch, index, told)
 
 

@@ -252,7 +252,9 @@ def test_device_times_are_taken_in_pairs_on_one_worker(
         return run_program(function, *programs, **options)
 
     monkeypatch.setattr(executor, "run_program", run)
-    monkeypatch.setattr("mccprobe.tuning.flag_search.objectives.default_case", lambda kernel, name: kernel.case("small"))
+    monkeypatch.setattr(
+        "mccprobe.tuning.flag_search.objectives.default_case", lambda kernel, name: kernel.case("small")
+    )
     meter = Time(subject, 300.0)
     measured = meter.measure(made, executor)
     assert measured.value is not None and len(measured.samples) == 5, measured.reason

@@ -19,6 +19,12 @@ from mccprobe.doctor.surroundings import parts_table
 
 TABLE = assumptions()
 PACKAGE = Path(selftest.__file__).parents[1]
+OF_THE_DEVICE = (
+    "mccprobe.objects.isa",
+    "mccprobe.objects.model",
+    "mccprobe.tuning.plan",
+    *(f"mccprobe.objects.binary.{name}" for name in ("elf", "metadata", "notes")),
+)
 
 
 @pytest.mark.parametrize("one", TABLE, ids=lambda one: one.id)
@@ -43,9 +49,7 @@ def test_ids_and_probes_belong_to_one_another() -> None:
 
 def test_every_probe_that_the_stand_in_answers_needs_no_device_code() -> None:
     """What is said of MTGPU's own code, metadata or device must never be confirmed by x86-64."""
-    of_the_device = {one.id for one in TABLE if any(
-        place.startswith(("mccprobe.objects.isa", "mccprobe.objects.model", "mccprobe.tuning.plan", "mccprobe.objects.binary.elf",
-                          "mccprobe.objects.binary.metadata", "mccprobe.objects.binary.notes")) for place in one.where)}  # fmt: skip
+    of_the_device = {one.id for one in TABLE if any(place.startswith(OF_THE_DEVICE) for place in one.where)}
     assert not {one.id for one in TABLE if one.stand_in} & of_the_device
 
 

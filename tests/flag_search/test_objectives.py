@@ -157,7 +157,9 @@ def test_a_counter_with_noise_gives_intervals(tmp_path: Path, monkeypatch: pytes
 
 def test_without_any_counter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with_perf(monkeypatch, tmp_path / "bin", "<not supported>")
-    monkeypatch.setattr("mccprobe.tuning.flag_search.objectives.which", lambda name: None if name == "valgrind" else name)
+    monkeypatch.setattr(
+        "mccprobe.tuning.flag_search.objectives.which", lambda name: None if name == "valgrind" else name
+    )
     with pytest.raises(ToolchainError, match="neither perf nor valgrind"):
         Instructions(PROGRAM, 30.0)
 

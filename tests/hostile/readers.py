@@ -139,7 +139,8 @@ def rows() -> tuple[Reader, ...]:
         ),
         row("recipe", "text", "bisect_run.options.read_recipe", runs.read_recipe_file, files("bisect/*.toml")),
         row(
-            "space", "text", "flag_search.space.load_space", runs.read_space, files("mccprobe/tuning/flag_search/data/*.toml")
+            "space", "text", "flag_search.space.load_space", runs.read_space,
+            files("mccprobe/tuning/flag_search/data/*.toml"),
         ),
         row(
             "catalogue",

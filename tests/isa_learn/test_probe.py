@@ -72,7 +72,7 @@ def test_probing_survives_a_disassembler_that_hangs(disassembler: str, monkeypat
     samples = known()[:3]  # of one key: few words, few halves
     hanger = samples[0].word ^ 1 << 20
     monkeypatch.setenv("FAKE_HANGS", f"{hanger:x}")
-    monkeypatch.setattr("mccprobe.objects.isa.probe.BATCH_WORDS", 4)  # a hang, and one for each of its halves: three waits
+    monkeypatch.setattr("mccprobe.objects.isa.probe.BATCH_WORDS", 4)  # a hang, one for each half: three waits
     monkeypatch.setattr("mccprobe.objects.isa.probe.MIN_TIMEOUT_S", 1.0)
     monkeypatch.setattr("mccprobe.objects.isa.probe.FIRST_TIMEOUT_S", 5.0)
     result = probe(samples, ProbeSpec(disassembler, small_object(b"\0" * 16), 4, 4, samples_of_key=1, follow=0))

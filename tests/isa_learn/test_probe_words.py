@@ -212,7 +212,8 @@ def test_what_is_left_is_told_from_what_the_batches_took(
 
 
 def test_a_disassembler_that_is_not_there_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mccprobe.objects.isa.probe.process.run", lambda spec: RunResult(None, b"", b"", 0.0, error="no file"))
+    failed = RunResult(None, b"", b"", 0.0, error="no file")
+    monkeypatch.setattr("mccprobe.objects.isa.probe.process.run", lambda spec: failed)
     with pytest.raises(ToolchainError, match="objdump could not be started: no file"):
         probe([sample(0)], spec_of())
 

@@ -19,69 +19,46 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "mccprobe"
 
-# A module may import from packages to its left in its line (and from what those may import), and
-# from BASE. Packages in one cell do not import each other. The two lines meet in `report`.
-BASE = frozenset({"errors", "files", "process", "watchdog", "console"})
-VOCABULARY = frozenset({"mccprobe", "mccprobe.oracle.verdict"})  # for everybody: the version, the verdicts
-MAIN_LINE = (
-    ("flags", "passes"),
-    ("kernel",),
-    ("sim",),
-    ("toolchain",),
-    ("compilation",),
-    ("oracle",),
-    ("search",),
-    ("report",),
-    ("bisect_run",),
-    ("history",),
-    ("why",),
-    ("gate",),
-    ("bench",),
-    ("lab", "planner"),
-    ("overlay", "trace"),
-    ("flag_search",),
-    ("wrapper",),
-    ("cycle",),
-    ("pages",),
-    ("doctor",),
-    ("cli",),
-    ("__main__",),
+# Data flows one way: a module imports from rooms above it in this list, and from its own room. `report.pages` is a
+# room of its own: pages draw what the rooms above it found.
+ROOMS = (
+    "base",
+    "objects",
+    "targets",
+    "oracle",
+    "build",
+    "search",
+    "report",
+    "bisection",
+    "journal",
+    "explain",
+    "tuning",
+    "report.pages",
+    "doctor",
+    "cli",
+    "__main__",
 )
-BINARY_LINE = (("binary",), ("isa",), ("model",), ("report",))
+VOCABULARY = frozenset({"mccprobe", "mccprobe.oracle.verdict"})  # for everybody: the version, the verdicts
 # Inside mccprobe/ but not part of the library: they ship as files of the stand-in SDK.
-DATA_FOLDERS = ("sim/include", "sim/runtime", "sim/plugin", "sim/driver", "flags/data", "passes/data")
+DATA_FOLDERS = tuple(f"targets/{name}" for name in (
+    "sim/include", "sim/runtime", "sim/plugin", "sim/driver", "amdgcn/include", "nvidia/include", "flags/data",
+    "passes/data",
+))  # fmt: skip
 
 MAX_MODULE_LINES = 500  # beyond it a module has more than one subject
 # extra -> the modules that import it
 OPTIONAL_IMPORTS = {
-    "frames": ("model/frames.py", "history/frames.py"),
-    "fast": ("isa/bulk.py", "report/json_stream.py"),
-    "cluster": ("compilation/dask_executor.py",),
-    "search": ("flag_search/tpe.py",),
-    "plots": ("flag_search/plot.py",),
-    "pages": ("pages/canvas.py", "pages/render_html.py"),
+    "frames": ("objects/model/frames.py", "journal/frames.py"),
+    "fast": ("objects/isa/bulk.py", "report/json_stream.py"),
+    "cluster": ("build/dask_executor.py",),
+    "search": ("tuning/flag_search/tpe.py",),
+    "plots": ("tuning/flag_search/plot.py",),
+    "pages": ("report/pages/canvas.py", "report/pages/render_html.py"),
 }
 DISTRIBUTIONS = {"elftools": "pyelftools", "yaml": "pyyaml"}  # import name -> package name, where they differ
 
 
-def _allowed_by_name() -> dict[str, frozenset[str]]:
-    """Top-level part of mccprobe -> the parts that it may import, itself and BASE left out."""
-    direct: dict[str, set[str]] = {}
-    for line in (MAIN_LINE, BINARY_LINE):
-        for place, cell in enumerate(line):
-            for name in cell:
-                direct.setdefault(name, set()).update(*(set(left) for left in line[:place]))
-    changed = True
-    while changed:
-        changed = False
-        for names in direct.values():
-            more = set().union(*(direct[name] for name in names)) - names
-            names |= more
-            changed = changed or bool(more)
-    return {name: frozenset(names) for name, names in direct.items()}
-
-
-ALLOWED = _allowed_by_name()
+ALLOWED = {room: frozenset(ROOMS[:place]) for place, room in enumerate(ROOMS)}
 
 
 def _repository_files() -> list[Path]:
@@ -127,8 +104,10 @@ def _module_name(path: Path) -> str:
 
 
 def _part(module: str) -> str:
-    """`mccprobe.search.ordered` -> `search`; `mccprobe` -> `` (the version)."""
-    return module.split(".")[1] if "." in module else ""
+    """The room: `mccprobe.search.ordered` -> `search`; `mccprobe` -> `` (the version)."""
+    inner = module.split(".")[1:]
+    two = ".".join(inner[:2])
+    return two if two in ROOMS else inner[0] if inner else ""
 
 
 NAMES = frozenset(_module_name(path) for path in MODULES)
@@ -165,7 +144,7 @@ def module(request: pytest.FixtureRequest) -> Path:
 
 def _import_faults(path: Path, tree: ast.AST) -> list[str]:
     own = _part(_module_name(path))
-    allowed = BASE if own in BASE else BASE | ALLOWED.get(own, frozenset()) | {own}
+    allowed = ALLOWED.get(own, frozenset()) | {own}
     return [
         f"{_relative(path)}:{line}: {own or 'mccprobe'} may not import {name}"
         for line, name in _imports(path, tree)
@@ -182,15 +161,16 @@ def test_imports_point_left(module: Path) -> None:
     [
         ("search/x.py", "from mccprobe.report.record import Finding", True),
         ("search/x.py", "from mccprobe.oracle.verdict import Verdict", False),
-        ("flags/x.py", "from mccprobe.oracle.verdict import Verdict", False),
-        ("flags/x.py", "from mccprobe.oracle import guard", True),
-        ("flags/x.py", "from mccprobe.targets.passes.names import argument", True),
+        ("objects/binary/x.py", "from mccprobe.oracle.verdict import Verdict", False),
+        ("objects/binary/x.py", "from mccprobe.oracle import guard", True),
+        ("objects/isa/x.py", "def lazy():\n    from mccprobe.targets.llvm import locate", True),
         ("report/x.py", "from mccprobe.objects.model.resources import Occupancy", False),
-        ("why/x.py", "from mccprobe.objects.binary.elf import read_elf", False),
-        ("isa/x.py", "def lazy():\n    from mccprobe.targets.llvm import locate", True),
-        ("toolchain/x.py", "from ..cli import main", True),
-        ("toolchain/x.py", "from . import command", False),
-        ("errors.py", "from mccprobe.targets.flags import catalogue", True),
+        ("report/x.py", "from mccprobe.tuning.bench.measure import Pair", True),
+        ("report/pages/x.py", "from mccprobe.tuning.bench.measure import Pair", False),
+        ("explain/x.py", "from mccprobe.objects.binary.elf import read_elf", False),
+        ("targets/x.py", "from ..cli import main", True),
+        ("targets/x.py", "from . import command", False),
+        ("base/errors.py", "from mccprobe.targets.flags import catalogue", True),
         ("cli/x.py", "import mccprobe.bisection", False),
         ("cli/x.py", "from mccprobe import __version__", False),
     ],
@@ -200,7 +180,7 @@ def test_the_import_rule_itself(where: str, text: str, fault: bool) -> None:
 
 
 def test_every_package_has_its_place_in_the_order() -> None:
-    known = BASE | set(ALLOWED) | {""}
+    known = {*ROOMS, ""}
     unknown = sorted({_relative(path) for path in MODULES if _part(_module_name(path)) not in known})
     assert not unknown, "give it a place in tests/layout/test_layout.py and in ARCHITECTURE.md"
 
@@ -235,7 +215,7 @@ def test_third_party_imports_are_declared() -> None:
 
 
 def test_only_process_starts_processes(module: Path) -> None:
-    if module == PACKAGE / "process.py":
+    if module == PACKAGE / "base/process.py":
         return
     starters = {"subprocess", "multiprocessing", "pty", "concurrent.futures.process"}
     tree = _parse(module)
@@ -266,7 +246,7 @@ def test_no_shell() -> None:
 def test_pandas_is_imported_late_and_in_one_place(module: Path) -> None:
     tree = _parse(module)
     lines = [line for line, name in _imports(module, tree) if name.split(".")[0] == "pandas"]
-    if module not in (PACKAGE / "model/frames.py", PACKAGE / "history/frames.py"):
+    if module not in (PACKAGE / "objects/model/frames.py", PACKAGE / "journal/frames.py"):
         assert not lines
         return
     functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
@@ -275,7 +255,7 @@ def test_pandas_is_imported_late_and_in_one_place(module: Path) -> None:
 
 
 def test_only_console_prints(module: Path) -> None:
-    if module == PACKAGE / "console.py":
+    if module == PACKAGE / "base/console.py":
         return
     calls = [node for node in ast.walk(_parse(module)) if isinstance(node, ast.Call)]
     printing = {"print", "click.echo", "click.secho", "rich.print", "sys.stdout.write"}

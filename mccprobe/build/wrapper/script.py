@@ -26,7 +26,7 @@ from mccprobe.targets.llvm.command import SOURCE_SUFFIXES, TAKES_NEXT
 FORMAT = 1
 FIRST_LINE = b"#!/bin/sh\n"
 MARK = b"# mccprobe wrapper "  # holds locate.WRAPPER_MARK, by which the search for mcc passes wrappers over
-PACKAGE = Path(__file__).resolve().parents[1]
+PACKAGE = Path(__file__).resolve().parents[2]
 # what clang compiles beside command.SOURCE_SUFFIXES (clang/include/clang/Driver/Types.def)
 _MORE_SOURCES = frozenset((".cp", ".CPP", ".CXX", ".c++m", ".cppm", ".ccm", ".cxxm", ".cui", ".cu", ".M", ".mii", ".mi",
                            ".hipi", ".clcpp", ".rs"))  # fmt: skip

@@ -12,7 +12,7 @@ from pathlib import Path
 from mccprobe.base.errors import InputError
 
 FILE_NAME = "kernel.toml"
-PACKAGE = Path(__file__).resolve().parents[1]
+PACKAGE = Path(__file__).resolve().parents[2]
 
 
 def kernels_folder() -> Path | None:

@@ -1,7 +1,7 @@
 """A stand-in that compiles only: a .mu file for AMD's gfx908 with stock clang-14, for its resource report.
 
 Flow: .mu -> bitcode before any pass -> gfx908 object -> linked code object, with headers of our own
-(`amdgcn_include/`). Registers, spills and code are a real GPU back end's, but another GPU's: they show
+(`include/`). Registers, spills and code are a real GPU back end's, but another GPU's: they show
 how a number moves with an edit or a flag, never what MP22 would have. Everything made here carries
 `AmdgcnToolchain.heading`.
 
@@ -27,7 +27,7 @@ from mccprobe.targets.protocol import Capabilities
 ARCH = "gfx908"  # MI100: the oldest AMD target with matrix instructions, and clang 14 knows it well
 INSTALL_HINT = "Debian: apt-get install clang-14 lld-14"
 COMPILE_TIMEOUT_S = 300.0  # the shipped GEMM takes 2 to 5 seconds; this only ends a hung compile
-INCLUDE = Path(__file__).resolve().parent / "amdgcn_include"
+INCLUDE = Path(__file__).resolve().parent / "include"
 SHARED_INCLUDE = Path(sim.__file__).resolve().parent / "include" / "shared"  # what headers of stand-ins have in common
 
 _LANGUAGE = (

@@ -1,4 +1,4 @@
-"""A real GPU as a stand-in: a .mu file for an NVIDIA GPU with nvcc, through headers of our own (`cuda_include/`).
+"""A real GPU as a stand-in: a .mu file for an NVIDIA GPU with nvcc, through headers of our own (`include/`).
 
 The arithmetic, the barriers and the full size are real; the GPU is another one. Everything made here carries
 the GPU's name, and no figure of it is set beside one of an S4000. There is no -opt-bisect-limit in nvcc, and the
@@ -21,7 +21,7 @@ from mccprobe.targets.llvm.driver import ClangDriver
 from mccprobe.targets.protocol import Capabilities, Identity, Recording
 
 INSTALL_HINT = "install NVIDIA's CUDA toolkit (nvcc), or put its bin folder into PATH"
-INCLUDE = Path(__file__).resolve().parent / "cuda_include"
+INCLUDE = Path(__file__).resolve().parent / "include"
 DEFAULT_HOME = "/usr/local/cuda"  # where NVIDIA's installer puts the toolkit
 LEAST_CAPABILITY = 80  # mma.sync.m16n8k16 with half operands: PTX ISA, "requires sm_80 or higher"
 _DEFAULT_CAPABILITY = 80  # compiled for where no GPU can be asked: ptxas of the driver takes it further
