@@ -348,8 +348,8 @@ def _script(task: Task, folder: Path) -> Path:
     """The test as the reducer calls it, in a folder with the variant, or with its name as an argument."""
     name = shlex.quote(task.request.source.name)
     syntax = shlex.join(syntax_command(task))
-    task = str(folder.absolute() / "task.pickle")
-    python = shlex.join([sys.executable, "-m", "mccprobe.explain.reduce.interesting", task])
+    pickled = str(folder.absolute() / "task.pickle")
+    python = shlex.join([sys.executable, "-m", "mccprobe.explain.reduce.interesting", pickled])
     path = folder.absolute() / "interesting.sh"
     text = (
         "#!/bin/sh\n"
