@@ -39,7 +39,7 @@ def masked(text: str, places: Mapping[str, str]) -> list[str]:
     """Lines as they are compared. places: path on this machine -> as the pages write it."""
     for path, shown in places.items():
         text = text.replace(path, shown)
-    text = re.sub(r"(~/\.cache/mccprobe/targets/sim/)\w+", r"\1<version>", text)
+    text = re.sub(r"(~/\.cache/mccprobe/sim/)\w+", r"\1<version>", text)
     for pattern, word in MASKS:
         text = pattern.sub(word, text)
     lines = [line.rstrip() for line in text.splitlines()]
