@@ -69,12 +69,13 @@ def _repository_files() -> list[Path]:
         listed = subprocess.run(command, capture_output=True, check=True).stdout.decode().split("\0")
         paths = [ROOT / name for name in listed if name]
     else:
-        generated = {"__pycache__", "build", "dist", "mccprobe-out", "mccprobe.egg-info"}
+        generated = {"__pycache__", "mccprobe-out", "mccprobe.egg-info"}
         hidden_but_ours = {".ci", ".github", ".gitignore"}
         paths = [
             path
             for path in ROOT.rglob("*")
-            if not any(
+            if path.relative_to(ROOT).parts[0] not in ("build", "dist")
+            and not any(
                 part in generated or (part.startswith(".") and part not in hidden_but_ours)
                 for part in path.relative_to(ROOT).parts
             )
