@@ -118,7 +118,8 @@ def device_bench(
     def build(name: str, *archs: str) -> PassAxis:
         toolchain = MccToolchain(Path(fake(name)), None)
         args = [*(f"--offload-arch={arch}" for arch in archs or ("mp_22",)), "-O2"]
-        recorded = RecordedSource(toolchain, ledger, TranslationUnit(str(source), tuple(args)), name="unit", timeout_s=60)
+        record = TranslationUnit(str(source), tuple(args))
+        recorded = RecordedSource(toolchain, ledger, record, name="unit", timeout_s=60)
         unit = Unit(recorded, "bad", ["-fake-fault"])
         unit.prepare()
         program = Program(unit, linker(recorded, [*args, "-lmusart"]))
