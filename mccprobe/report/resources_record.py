@@ -14,7 +14,7 @@ from typing import Any
 
 from mccprobe import __version__
 from mccprobe.base.errors import InputError, MccprobeError
-from mccprobe.build.device_source import SourceOptions, compile_source, is_source, sources_and_arguments
+from mccprobe.build.device_source import SourceOptions, compile_source, is_source, ptxas_text, sources_and_arguments
 from mccprobe.objects.binary.read import is_simulated, read_images, read_kernels
 from mccprobe.objects.binary.records import DeviceImage, KernelMetadata
 from mccprobe.objects.isa.by_table import tables_folder
@@ -26,7 +26,7 @@ from mccprobe.report.demangled import demangled
 from mccprobe.report.disasm_record import ImageView, view
 from mccprobe.report.host_elf import SIM_HEADING, host_kernels
 from mccprobe.report.instructions import ImageCode, disassemblers, image_code
-from mccprobe.report.ptxas import kernels_of_source
+from mccprobe.report.ptxas import parse_ptxas
 from mccprobe.report.published import Comparison, compare
 from mccprobe.targets.nvidia.toolchain import cuda_toolchain
 
@@ -139,7 +139,7 @@ def _on_nvidia(path: Path, request: ReportRequest, scratch: Path, told: list[str
     return [
         resources_of(metadata, origin=str(source), options=request.options, mix=mix, heading=toolchain.heading)
         for source in sources
-        for metadata in kernels_of_source(toolchain, source, args, scratch)
+        for metadata in parse_ptxas(ptxas_text(toolchain, source, args, scratch))
     ]
 
 

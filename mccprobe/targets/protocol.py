@@ -75,8 +75,8 @@ class Toolchain(Protocol):
     def refusal(self, argv: Sequence[str], scratch: Path) -> str:
         """What the compiler says against these arguments; empty if it takes them."""
 
-    def record(self, args: Sequence[str], scratch: Path) -> Recording:
-        """Ask the driver for its jobs without running them.
+    def record(self, args: Sequence[str], scratch: Path, *, cwd: Path | None = None) -> Recording:
+        """Ask the driver for its jobs without running them. cwd: the folder that the compile runs in.
 
         Raises SourceDoesNotCompile or ToolchainError with the driver's own message.
         """
