@@ -18,7 +18,7 @@ from pathlib import Path
 from measure import MCCPROBE, REPEATS, ROOT, machine, report
 
 from mccprobe.cli.common import cache_directory
-from mccprobe.sim.build import sim_sdk
+from mccprobe.targets.sim.build import sim_sdk
 
 FLAG = ["-mllvm", "--mtgpu-enable-internal-regs-ra"]
 

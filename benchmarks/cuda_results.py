@@ -19,8 +19,8 @@ import time
 
 from measure import MCCPROBE, ROOT
 
-from mccprobe.kernel.spec import find_shipped_kernels, load_kernel
-from mccprobe.toolchain.cuda import cuda_toolchain
+from mccprobe.oracle.kernel.spec import find_shipped_kernels, load_kernel
+from mccprobe.targets.nvidia.toolchain import cuda_toolchain
 
 TIMEOUT_S = 900
 

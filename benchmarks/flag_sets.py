@@ -19,18 +19,18 @@ from pathlib import Path
 
 from measure import machine, report
 
-from mccprobe.bisect_run.options import BisectOptions
-from mccprobe.bisect_run.plan import make_plan
-from mccprobe.bisect_run.workspace import Workspace, open_workspace
+from mccprobe.bisection.options import BisectOptions
+from mccprobe.bisection.plan import make_plan
+from mccprobe.bisection.workspace import Workspace, open_workspace
+from mccprobe.build.ledger import Ledger
+from mccprobe.build.session import Session
 from mccprobe.cli.common import cache_directory
-from mccprobe.compilation.ledger import Ledger
-from mccprobe.compilation.session import Session
-from mccprobe.flags.catalogue import load_catalogue
+from mccprobe.explain.deadline import Deadline
+from mccprobe.explain.flag_sets.search import smallest_flag_sets
+from mccprobe.explain.screen.run import screen
 from mccprobe.oracle.verdict import Verdict
 from mccprobe.search.subsets import minimal_sets
-from mccprobe.why.deadline import Deadline
-from mccprobe.why.flag_sets import smallest_flag_sets
-from mccprobe.why.screen import screen
+from mccprobe.targets.flags.catalogue import load_catalogue
 
 # sizes of the sets: bound at 1,000 and at 100,000 items
 BOUNDS = {

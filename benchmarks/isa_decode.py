@@ -20,16 +20,16 @@ from pathlib import Path
 from isa_corpus import make_corpus
 from measure import machine, median
 
-from mccprobe.binary.elf import parse_elf
-from mccprobe.isa.bulk import BulkClassifier
-from mccprobe.isa.decode import Classifier
-from mccprobe.isa.encoding import Confidence, EncodingTable
-from mccprobe.isa.learn import learn
-from mccprobe.isa.learn_files import Words, read_listing, samples_of
-from mccprobe.isa.listing import parse_listing
-from mccprobe.isa.operands import Sample
-from mccprobe.isa.probe import ProbeSpec, probe
-from mccprobe.isa.stream import Decoder, Stream
+from mccprobe.objects.binary.elf import parse_elf
+from mccprobe.objects.isa.bulk import BulkClassifier
+from mccprobe.objects.isa.decode import Classifier
+from mccprobe.objects.isa.encoding import Confidence, EncodingTable
+from mccprobe.objects.isa.learn import learn
+from mccprobe.objects.isa.learn_files import Words, read_listing, samples_of
+from mccprobe.objects.isa.listing import parse_listing
+from mccprobe.objects.isa.operands import Sample
+from mccprobe.objects.isa.probe import ProbeSpec, probe
+from mccprobe.objects.isa.stream import Decoder, Stream
 
 GFX9 = Words(4, 8, 1)
 TEXT_BYTES = 64 << 20

@@ -19,8 +19,8 @@ from isa_corpus import make_corpus, missing_tools
 from isa_decode import Outcome, accuracy, samples
 from measure import machine
 
-from mccprobe.isa.learn import learn
-from mccprobe.isa.learn_files import Words
+from mccprobe.objects.isa.learn import learn
+from mccprobe.objects.isa.learn_files import Words
 
 TARGETS = {"sm_80": Words(16, 16, 1), "hexagonv68": Words(4, 4, 1)}
 CERTAIN_BOUND = 0.999  # right among the answers with high confidence, issue 3

@@ -20,14 +20,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from mccprobe.flags.datafile import Table, read_toml
-from mccprobe.gate.check import GateReport, check_kernel
-from mccprobe.kernel.spec import KernelSpec, load_kernel
-from mccprobe.lab.explain import rule_of
-from mccprobe.lab.session import LabReport, lab_kernel
+from mccprobe.oracle.kernel.spec import KernelSpec, load_kernel
 from mccprobe.oracle.verdict import Verdict
-from mccprobe.sim.build import sim_sdk
-from mccprobe.toolchain.sim import SimToolchain
+from mccprobe.targets.flags.datafile import Table, read_toml
+from mccprobe.targets.sim.build import sim_sdk
+from mccprobe.targets.sim.toolchain import SimToolchain
+from mccprobe.tuning.check.check import GateReport, check_kernel
+from mccprobe.tuning.lab.explain import rule_of
+from mccprobe.tuning.lab.session import LabReport, lab_kernel
 
 ROOT = Path(__file__).resolve().parent.parent
 KERNELS = ROOT / "kernels"

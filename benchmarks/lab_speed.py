@@ -18,10 +18,10 @@ from pathlib import Path
 from measure import machine, median, report
 
 from mccprobe.cli.common import cache_directory
-from mccprobe.gate.build import BuildFailure, build_kernel
-from mccprobe.kernel.spec import shipped_kernel
-from mccprobe.lab.session import lab_flags
-from mccprobe.toolchain.sim import SimToolchain, sim_toolchain
+from mccprobe.oracle.kernel.spec import shipped_kernel
+from mccprobe.targets.sim.toolchain import SimToolchain, sim_toolchain
+from mccprobe.tuning.check.build import BuildFailure, build_kernel
+from mccprobe.tuning.lab.session import lab_flags
 
 CASES = ("small", "medium", "large", "non_square")  # the article's four, all of which the final kernel takes
 SECONDS_BOUND = 1.0

@@ -14,8 +14,8 @@ from pathlib import Path
 
 from measure import machine, median, report
 
-from mccprobe.compilation.job import OUTPUT, CompileJob, compile_once
-from mccprobe.toolchain.clang import clang_toolchain
+from mccprobe.build.job import OUTPUT, CompileJob, compile_once
+from mccprobe.targets.clang.toolchain import clang_toolchain
 
 SOURCE = """#include <map>
 #include <regex>

@@ -17,9 +17,9 @@ from measure import ROOT, machine, median, report
 
 sys.path.insert(0, str(ROOT))
 
-from mccprobe.isa.flow import isa_of
-from mccprobe.isa.listing import parse_listing
-from mccprobe.isa.summary import summarise
+from mccprobe.objects.isa.flow import isa_of
+from mccprobe.objects.isa.listing import parse_listing
+from mccprobe.objects.isa.summary import summarise
 
 MEGABYTES = 10
 BOUND_S = 1.0  # 10 MB/s, issue 3

@@ -1,4 +1,4 @@
-"""Are mixes of a correct pass ever wrong? The evidence behind mccprobe/passes/data/mixes.toml.
+"""Are mixes of a correct pass ever wrong? The evidence behind mccprobe/targets/passes/data/mixes.toml.
 
     python benchmarks/mix_controls.py [--file F.c] [--compiler CLANG] [--mixes 24] [--level -O3] [-m=OPTION]... PASS...
 
@@ -19,21 +19,21 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-from mccprobe.bisect_run.options import BisectOptions
-from mccprobe.bisect_run.plan import make_plan
-from mccprobe.bisect_run.workspace import open_workspace
-from mccprobe.compilation.executor import LocalExecutor
-from mccprobe.compilation.journal import Journal
-from mccprobe.compilation.ledger import Ledger
-from mccprobe.compilation.store import RunDirectory
+from mccprobe.bisection.options import BisectOptions
+from mccprobe.bisection.plan import make_plan
+from mccprobe.bisection.workspace import open_workspace
+from mccprobe.build.executor import LocalExecutor
+from mccprobe.build.journal import Journal
+from mccprobe.build.ledger import Ledger
+from mccprobe.build.store import RunDirectory
+from mccprobe.explain.deadline import Deadline
+from mccprobe.explain.locate.judge import ObjectJudge
+from mccprobe.explain.locate.mir import SWITCHED_OFF, open_stages
+from mccprobe.explain.locate.mir_mix import HunkKind, Mixes
+from mccprobe.explain.locate.mir_stage import StageFailed, Stages
+from mccprobe.explain.locate.mir_text import parse_mir
 from mccprobe.oracle.verdict import Verdict
 from mccprobe.report.record import BisectReport, Status
-from mccprobe.why.deadline import Deadline
-from mccprobe.why.mir_mix import HunkKind, Mixes
-from mccprobe.why.mir_stage import StageFailed, Stages
-from mccprobe.why.mir_text import parse_mir
-from mccprobe.why.where_judge import ObjectJudge
-from mccprobe.why.where_mir import SWITCHED_OFF, open_stages
 
 SMALL = 4  # every second mix takes at most so many units, the others any number
 NO_EFFECT = {"clang": "-enable-newgvn=false", "sim": "-mtgpu-enable-cse"}  # the program stays right with it

@@ -15,7 +15,7 @@ from pathlib import Path
 from measure import MCCPROBE, machine, report, timed
 
 from mccprobe.cli.common import cache_directory
-from mccprobe.sim.build import sim_sdk
+from mccprobe.targets.sim.build import sim_sdk
 
 LIMIT_S = 180.0  # on 2 cores
 TURNS = 3  # a turn takes half a minute

@@ -14,8 +14,8 @@ from pathlib import Path
 
 from measure import REPEATS, machine, report
 
-from mccprobe.wrapper.flagset import WrapperSet, wrapper_sets
-from mccprobe.wrapper.script import generate
+from mccprobe.build.wrapper.flagset import WrapperSet, wrapper_sets
+from mccprobe.build.wrapper.script import generate
 
 BOUND = 1.5  # of the article's wrapper
 CALLS = 150  # of each in one round; one call takes some 2 ms and the machine's noise is of that size

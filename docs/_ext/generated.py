@@ -19,10 +19,10 @@ from docutils import nodes
 from sphinx.application import Sphinx
 
 from mccprobe import cli
+from mccprobe.base.errors import EXIT_CODE_MEANINGS, MccprobeError
 from mccprobe.cli import help_cmd
-from mccprobe.errors import EXIT_CODE_MEANINGS, MccprobeError
-from mccprobe.flags.catalogue import load_catalogue
-from mccprobe.flags.entries import CONFIDENCES, Flag
+from mccprobe.targets.flags.catalogue import load_catalogue
+from mccprobe.targets.flags.entries import CONFIDENCES, Flag
 
 ROOT = Path(__file__).resolve().parents[2]
 REPORTS = ROOT / "reports"

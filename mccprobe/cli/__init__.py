@@ -20,10 +20,11 @@ from typing import Any
 
 import click
 
-from mccprobe import __version__, process
+from mccprobe import __version__
+from mccprobe.base import process
+from mccprobe.base.console import Console, number_of
+from mccprobe.base.errors import Interrupted, MccprobeError
 from mccprobe.cli.lazy import COLORS, COMPLETE, LazyGroup
-from mccprobe.console import Console, number_of
-from mccprobe.errors import Interrupted, MccprobeError
 
 FIRST_LINES, LAST_LINES = 25, 15  # shown of a compiler's message: the first error tells the most
 
@@ -145,7 +146,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except click.exceptions.Exit as error:
         return error.exit_code
     except click.ClickException as error:
-        from mccprobe.errors import ExitCode, UsageError
+        from mccprobe.base.errors import ExitCode, UsageError
 
         if isinstance(error, getattr(click.exceptions, "NoArgsIsHelpError", ())):  # click 8.1 has none: it exits
             Console().always(error.format_message())
@@ -174,9 +175,9 @@ def _where_to_look(error: click.ClickException) -> str:
 
 def _of_the_file_system(error: OSError) -> MccprobeError | None:
     """A name or a disk that is not as it should be, wherever it was noticed; None for what is no fault of those."""
-    from mccprobe.compilation.store import disk_errors
-    from mccprobe.errors import InputError
-    from mccprobe.files import temporary_folder
+    from mccprobe.base.errors import InputError
+    from mccprobe.base.files import temporary_folder
+    from mccprobe.build.store import disk_errors
 
     if error.errno == errno.ENOENT and not error.filename:  # tempfile says so when it finds no folder
         try:

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mccprobe import __version__
+from mccprobe.base.console import Console, visible
+from mccprobe.base.errors import UsageError
 from mccprobe.cli.common import FiniteRange
 from mccprobe.cli.html_option import deliver, html_options, page_places
 from mccprobe.cli.kernel_options import (
@@ -26,13 +28,11 @@ from mccprobe.cli.kernel_options import (
     require_built,
 )
 from mccprobe.cli.pace import Pace
-from mccprobe.console import Console, visible
-from mccprobe.errors import UsageError
 
 if TYPE_CHECKING:
-    from mccprobe.bench.session import BenchReport, Contender, Hooks
-    from mccprobe.pages.blocks import Page
-    from mccprobe.pages.write import Places
+    from mccprobe.report.pages.blocks import Page
+    from mccprobe.report.pages.write import Places
+    from mccprobe.tuning.bench.session import BenchReport, Contender, Hooks
 
 HELP = """Time a kernel that the gate passed, or an ordinary program, and say how sure the figures are.
 
@@ -78,7 +78,7 @@ def bench(
     places = page_places(html, figures, also_stdout="--json" if as_json else "")
     if program is not None:
         return _programs(console, kernel, program, against, values, as_json=as_json, places=places)
-    from mccprobe.bench.session import bench_kernels
+    from mccprobe.tuning.bench.session import bench_kernels
 
     choice = choose_kernel(console, kernel or DEFAULT_KERNEL, values)
     contenders = _contenders(choice, against)
@@ -116,7 +116,7 @@ def _deliver(
             console.result(visible(text()))
 
     def page() -> Page:
-        from mccprobe.pages.bench_page import bench_page
+        from mccprobe.report.pages.bench_page import bench_page
 
         return bench_page(document)
 
@@ -125,7 +125,7 @@ def _deliver(
 
 def settings_of(values: dict[str, Any]) -> Any:
     """The options as BenchSettings."""
-    from mccprobe.bench.session import BenchSettings
+    from mccprobe.tuning.bench.session import BenchSettings
 
     return BenchSettings(
         cases=values["cases"], seeds=tuple(values["seeds"]), case=values["case"], rounds=values["rounds"],
@@ -139,8 +139,8 @@ def hooks_of(
     console: Console, choice: KernelChoice | None, values: dict[str, Any], *, sides: int = 1
 ) -> Hooks:
     """Progress to standard error. sides: how many are timed in turn."""
-    from mccprobe.bench.session import Hooks
     from mccprobe.report.lines import one_line
+    from mccprobe.tuning.bench.session import Hooks
 
     simulated = choice is not None and choice.toolchain.simulated
     mark = "  [sim: emulation time]" if simulated else ""
@@ -165,9 +165,9 @@ def hooks_of(
 
 
 def _contenders(choice: KernelChoice, against: str | None) -> list[Contender]:
-    from mccprobe.bench.session import Contender
-    from mccprobe.gate.subject import find_kernel, split_flags
-    from mccprobe.kernel.shipped import FILE_NAME, find_shipped_kernels
+    from mccprobe.oracle.kernel.shipped import FILE_NAME, find_shipped_kernels
+    from mccprobe.tuning.bench.session import Contender
+    from mccprobe.tuning.check.subject import find_kernel, split_flags
 
     defines = tuple(sorted(choice.defines.items()))
     base = Contender(_name(choice.kernel.name, choice.flags, defines), choice.kernel, choice.flags, defines)
@@ -192,8 +192,8 @@ def _name(
 
 def render_bench(report: BenchReport) -> str:
     """The gates in a line each, then the timing."""
-    from mccprobe.bench.render_text import SIM, render_measurement
-    from mccprobe.gate.render_text import render_score
+    from mccprobe.tuning.bench.render_text import SIM, render_measurement
+    from mccprobe.tuning.check.render_text import render_score
 
     lines = [f"gate: {gate.kernel.name} {'passed' if gate.passed else 'NOT PASSED'} ({gate.verdict})"
              + ("  [sim]" if gate.simulated else "") for gate in report.gates]  # fmt: skip
@@ -231,8 +231,8 @@ def _programs(
     console: Console, kernel: str | None, program: str, against: str | None, values: dict[str, Any], *,
     as_json: bool, places: Places | None,
 ) -> int:  # fmt: skip
-    from mccprobe.bench.render_text import render_measurement
-    from mccprobe.bench.session import bench_programs
+    from mccprobe.tuning.bench.render_text import render_measurement
+    from mccprobe.tuning.bench.session import bench_programs
 
     if kernel is not None:
         raise UsageError("--program and a kernel do not go together", hint="bench one or the other")

@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mccprobe import __version__
-from mccprobe.bisect_run.options import BisectOptions, read_recipe, read_run_options
+from mccprobe.base.console import Console, json_text
+from mccprobe.base.errors import UsageError
+from mccprobe.bisection.options import BisectOptions, read_recipe, read_run_options
 from mccprobe.cli.bisect_options import bisect_options, given_options
 from mccprobe.cli.common import cache_directory
 from mccprobe.cli.html_option import deliver_result, finished_run, html_options, page_places
@@ -23,13 +25,11 @@ from mccprobe.cli.run_session import (
     run_session,
     tell_plan,
 )
-from mccprobe.console import Console, json_text
-from mccprobe.errors import UsageError
 from mccprobe.report.lines import one_line
 
 if TYPE_CHECKING:
-    from mccprobe.pages.blocks import Page
-    from mccprobe.pages.write import Places
+    from mccprobe.report.pages.blocks import Page
+    from mccprobe.report.pages.write import Places
 
 HELP = """Find the pass execution that makes a program wrong, and say what is confirmed.
 
@@ -62,7 +62,7 @@ def bisect(
     options = _options(ctx, values, recipe, resume, fixed_addresses=not no_fixed_addresses)
     places = page_places(html, figures, also_stdout="--json" if as_json else "")
     if resume is not None and places is not None:
-        from mccprobe.pages.bisect_page import bisect_page, exit_code
+        from mccprobe.report.pages.bisect_page import bisect_page, exit_code
 
         code = finished_run(console, resume, places, bisect_page, exit_code, as_json=as_json)
         if code is not None:
@@ -89,10 +89,10 @@ def _run(
     console: Console, options: BisectOptions, *, resume: Path | None, out: Path | None, jobs: int | None,
     scheduler: str, as_json: bool, places: Places | None,
 ) -> int:  # fmt: skip
-    from mccprobe.bisect_run.plan import make_plan
-    from mccprobe.bisect_run.run import Progress, run_bisection
+    from mccprobe.bisection.plan import make_plan
+    from mccprobe.bisection.run import Progress, run_bisection
+    from mccprobe.build.store import TEMPORARY, disk_errors
     from mccprobe.cli.trial_lines import TrialLines
-    from mccprobe.compilation.store import TEMPORARY, disk_errors
     from mccprobe.report.render_text import render_text
 
     with disk_errors(Path(tempfile.gettempdir()), only_full=True, elsewhere=TEMPORARY):
@@ -122,7 +122,7 @@ def _run(
         run.write_text("report.txt", text)
 
     def page() -> Page:
-        from mccprobe.pages.bisect_page import bisect_page
+        from mccprobe.report.pages.bisect_page import bisect_page
 
         return bisect_page(document)
 

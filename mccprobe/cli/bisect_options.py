@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import click
 
-from mccprobe.bisect_run.options import BisectOptions
+from mccprobe.bisection.options import BisectOptions
 from mccprobe.cli.common import FiniteRange
 
 Command = TypeVar("Command", bound=Callable[..., Any])

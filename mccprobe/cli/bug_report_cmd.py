@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import click
 
 from mccprobe import __version__
+from mccprobe.base.console import Console
 from mccprobe.cli.common import cache_directory
-from mccprobe.console import Console
 from mccprobe.report.lines import joined, one_line
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def bug_report(
     console: Console, /, run: Path, style: str, lang: str, no_scrub: bool, dry_run: bool, out: Path | None,
     as_json: bool,
 ) -> int:  # fmt: skip
-    from mccprobe.why.bundle import BundleChoices, write_bug_report
+    from mccprobe.explain.bundle.make import BundleChoices, write_bug_report
 
     def show(removed: Sequence[Removed]) -> None:
         if no_scrub:

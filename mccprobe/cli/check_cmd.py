@@ -8,6 +8,8 @@ from typing import Any
 import click
 
 from mccprobe import __version__
+from mccprobe.base.console import Console, number_of, visible
+from mccprobe.base.errors import UsageError
 from mccprobe.cli.kernel_options import (
     CONTEXT,
     DEFAULT_KERNEL,
@@ -21,8 +23,6 @@ from mccprobe.cli.kernel_options import (
     record,
     require_built,
 )
-from mccprobe.console import Console, number_of, visible
-from mccprobe.errors import UsageError
 from mccprobe.oracle.verdict import Verdict
 
 HELP = """Check a kernel: every case right, every kernel that it can launch launched by a right case.
@@ -60,9 +60,9 @@ def check(
         return _lab(console, kernel, values, warp=int(warp or 128), as_json=as_json, out=out)
     if warp is not None:
         raise UsageError("--warp goes with --lab", hint="mccprobe check KERNEL --lab --warp 32")
-    from mccprobe.gate.check import check_kernel
-    from mccprobe.gate.render_text import render_gate
-    from mccprobe.gate.score import grader_score
+    from mccprobe.tuning.check.check import check_kernel
+    from mccprobe.tuning.check.render_text import render_gate
+    from mccprobe.tuning.check.score import grader_score
 
     choice = choose_kernel(console, kernel, values)
     with build_folder(out, "check") as folder:
@@ -92,8 +92,8 @@ def check(
 
 
 def _lab(console: Console, kernel: str, values: dict[str, Any], *, warp: int, as_json: bool, out: Path | None) -> int:
-    from mccprobe.lab.render_text import render_lab
-    from mccprobe.lab.session import WatchedCase, lab_kernel
+    from mccprobe.tuning.lab.render_text import render_lab
+    from mccprobe.tuning.lab.session import WatchedCase, lab_kernel
 
     if values["toolchain"] == "auto":  # the laboratory is the emulator: asking for it is asking for sim
         values = {**values, "toolchain": "sim"}

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from mccprobe.errors import NoHomeFolder
+from mccprobe.base.errors import NoHomeFolder
 
 
 class FiniteRange(click.FloatRange):

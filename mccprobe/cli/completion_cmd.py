@@ -5,8 +5,8 @@ from __future__ import annotations
 import click
 
 from mccprobe import __version__
+from mccprobe.base.console import Console
 from mccprobe.cli.lazy import COMPLETE
-from mccprobe.console import Console
 
 PROGRAM = "mccprobe"
 HELP = """The completion script of a shell, to standard output.

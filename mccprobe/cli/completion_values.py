@@ -15,7 +15,7 @@ import click
 from click.shell_completion import CompletionItem
 
 if TYPE_CHECKING:
-    from mccprobe.flags.entries import Flag
+    from mccprobe.targets.flags.entries import Flag
 
 RUNS = "mccprobe-out"  # where runs go without -o
 MAX_RUNS = 200  # offered; the newest
@@ -28,7 +28,7 @@ def _plain(names: Iterator[tuple[str, str]], incomplete: str) -> Iterator[Comple
 
 def flags(_: click.Context, incomplete: str) -> Iterator[CompletionItem]:
     """Names of the catalogue; behind NAME= its values."""
-    from mccprobe.flags.catalogue import load_catalogue
+    from mccprobe.targets.flags.catalogue import load_catalogue
 
     known = [flag for flag in load_catalogue().flags.values() if flag.option in ("mllvm", "driver")]
     name, equals, _value = incomplete.partition("=")
@@ -55,7 +55,7 @@ def catalogue_names(ctx: click.Context, incomplete: str) -> Iterator[CompletionI
 
 def sets(_: click.Context, incomplete: str) -> Iterator[CompletionItem]:
     """Names of flag sets, or a file with one."""
-    from mccprobe.flags.catalogue import load_catalogue
+    from mccprobe.targets.flags.catalogue import load_catalogue
 
     yield CompletionItem(incomplete, type="file")  # first: bash forgets what came before it
     yield from _plain(((one.name, one.summary[:70]) for one in load_catalogue().sets.values()), incomplete)
@@ -63,7 +63,7 @@ def sets(_: click.Context, incomplete: str) -> Iterator[CompletionItem]:
 
 def kernels(_: click.Context, incomplete: str) -> Iterator[CompletionItem]:
     """Names of shipped kernels."""
-    from mccprobe.kernel.shipped import find_shipped_kernels
+    from mccprobe.oracle.kernel.shipped import find_shipped_kernels
 
     return _plain(((folder.name, "") for folder in find_shipped_kernels()), incomplete)
 

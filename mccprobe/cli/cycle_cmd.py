@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mccprobe import __version__
+from mccprobe.base.console import Console, visible
 from mccprobe.cli.bench_cmd import figures_of, health_entry, hooks_of, render_bench, settings_of
 from mccprobe.cli.common import FiniteRange, cache_directory
 from mccprobe.cli.kernel_options import (
@@ -21,10 +22,9 @@ from mccprobe.cli.kernel_options import (
     record,
     require_built,
 )
-from mccprobe.console import Console, visible
 
 if TYPE_CHECKING:
-    from mccprobe.cycle.run import CycleReport
+    from mccprobe.tuning.cycle.run import CycleReport
 
 HELP = """One round of work on a kernel: health of the device, gate, timing, resources, one summary.
 
@@ -55,11 +55,11 @@ DEFAULT_OUT = "mccprobe-out"
               help="folder of the run directories")  # fmt: skip
 @click.pass_obj
 def cycle(console: Console, /, kernel: str, as_json: bool, out: Path, **values: Any) -> int:
-    from mccprobe.bench.session import Contender
-    from mccprobe.compilation.store import new_run_root, write_synced
-    from mccprobe.cycle.run import SUMMARY, run_cycle, write_summary
+    from mccprobe.build.store import new_run_root, write_synced
     from mccprobe.report.lines import one_line
-    from mccprobe.toolchain.mcc import MccPaths
+    from mccprobe.targets.mcc.toolchain import MccPaths
+    from mccprobe.tuning.bench.session import Contender
+    from mccprobe.tuning.cycle.run import SUMMARY, run_cycle, write_summary
 
     choice = choose_kernel(console, kernel, values)
     contender = Contender(choice.kernel.name, choice.kernel, choice.flags, tuple(sorted(choice.defines.items())))

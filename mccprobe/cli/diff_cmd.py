@@ -6,8 +6,8 @@ from pathlib import Path
 
 import click
 
+from mccprobe.base.console import Console
 from mccprobe.cli.listing_options import disassemblers
-from mccprobe.console import Console
 
 SHOWN = 20  # differing instructions of a function: a screen
 
@@ -45,8 +45,8 @@ def diff(
     Example:
       mccprobe diff good.s bad.s --function gemm
     """
-    from mccprobe.isa.diff import diff_images
-    from mccprobe.isa.disassemble import load
+    from mccprobe.objects.isa.diff import diff_images
+    from mccprobe.objects.isa.disassemble import load
     from mccprobe.report.diff_record import document, render
 
     tools = disassemblers(mcc, musa_path)

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import click
 
+from mccprobe.base.console import Console
+from mccprobe.base.errors import UsageError
 from mccprobe.cli.listing_options import disassemblers
-from mccprobe.console import Console
-from mccprobe.errors import UsageError
 
 DEPTH_OF_INSTRUCTIONS = 6  # of the document: images, image, functions, function, stream
 
@@ -52,9 +52,9 @@ def disasm(
       mccprobe disasm kernel.o --words --function gemm
       mccprobe disasm kernel.o --table mp_22.json
     """
-    from mccprobe.isa.by_table import tables_folder
-    from mccprobe.isa.disassemble import load
-    from mccprobe.kernel.shipped import refuse_shipped_name
+    from mccprobe.objects.isa.by_table import tables_folder
+    from mccprobe.objects.isa.disassemble import load
+    from mccprobe.oracle.kernel.shipped import refuse_shipped_name
     from mccprobe.report.disasm_record import document, view
     from mccprobe.report.disasm_text import render
     from mccprobe.report.json_stream import print_json

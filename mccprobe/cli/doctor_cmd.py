@@ -5,10 +5,10 @@ from __future__ import annotations
 import click
 
 from mccprobe import __version__
+from mccprobe.base.console import Console
+from mccprobe.base.errors import UsageError
 from mccprobe.cli.common import FiniteRange, cache_directory
 from mccprobe.cli.pace import Pace
-from mccprobe.console import Console
-from mccprobe.errors import UsageError
 
 HELP = """What is here, what each missing part costs, and whether this SDK is as mccprobe takes it to be.
 
@@ -40,7 +40,7 @@ def doctor(
 ) -> int:  # fmt: skip
     from mccprobe.doctor.examine import Request, examine
     from mccprobe.doctor.render_text import render, render_markdown
-    from mccprobe.toolchain.mcc import MccPaths
+    from mccprobe.targets.mcc.toolchain import MccPaths
 
     pace = Pace()
 
@@ -58,8 +58,8 @@ def doctor(
     if as_json:
         console.document(found.to_dict())
     elif markdown:
+        from mccprobe.explain.bundle.making import names_here
         from mccprobe.report.scrub import Scrubber
-        from mccprobe.why.bundle_making import names_here
 
         console.result(Scrubber(names_here({"CACHE": cache})).text(render_markdown(found)))
     else:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mccprobe import __version__
+from mccprobe.base.console import Console
 from mccprobe.cli.kernel_options import (
     CONTEXT,
     KernelChoice,
@@ -22,12 +23,11 @@ from mccprobe.cli.kernel_options import (
     record,
     require_built,
 )
-from mccprobe.console import Console
 
 if TYPE_CHECKING:
-    from mccprobe.cycle.edit import EditOutcome
-    from mccprobe.gate.check import GateReport
-    from mccprobe.kernel.spec import KernelSpec
+    from mccprobe.oracle.kernel.spec import KernelSpec
+    from mccprobe.tuning.check.check import GateReport
+    from mccprobe.tuning.cycle.edit import EditOutcome
 
 _json_option = click.option("--json", "as_json", is_flag=True, help="one JSON document (reports/edit.schema.json)")
 
@@ -53,7 +53,7 @@ def edit() -> None:
 @click.pass_obj
 def begin(console: Console, /, kernel: str, unchecked: bool, as_json: bool, **values: Any) -> int:
     """Keep what is there as the last good version, if it passes, and open an edit."""
-    from mccprobe.cycle import edit as library
+    from mccprobe.tuning.cycle import edit as library
 
     choice = choose_kernel(console, kernel, values)
     outcome = library.begin(choice.kernel, _gate(console, choice, values), unchecked=unchecked)
@@ -67,7 +67,7 @@ def begin(console: Console, /, kernel: str, unchecked: bool, as_json: bool, **va
 @click.pass_obj
 def test(console: Console, /, kernel: str, as_json: bool, **values: Any) -> int:
     """Run the gate on what is there now."""
-    from mccprobe.cycle import edit as library
+    from mccprobe.tuning.cycle import edit as library
 
     return _gated(console, kernel, values, library.test, as_json=as_json)
 
@@ -79,7 +79,7 @@ def test(console: Console, /, kernel: str, as_json: bool, **values: Any) -> int:
 @click.pass_obj
 def keep(console: Console, /, kernel: str, as_json: bool, **values: Any) -> int:
     """Make what is there the last good version and close the edit, if the gate passes it."""
-    from mccprobe.cycle import edit as library
+    from mccprobe.tuning.cycle import edit as library
 
     return _gated(console, kernel, values, library.keep, as_json=as_json)
 
@@ -90,7 +90,7 @@ def keep(console: Console, /, kernel: str, as_json: bool, **values: Any) -> int:
 @click.pass_obj
 def revert(console: Console, /, kernel: str, as_json: bool) -> int:
     """Put the last good version back and close the edit."""
-    from mccprobe.cycle import edit as library
+    from mccprobe.tuning.cycle import edit as library
 
     outcome = library.revert(_folder(kernel))
     return _show(console, outcome, None, {}, as_json=as_json)
@@ -98,7 +98,7 @@ def revert(console: Console, /, kernel: str, as_json: bool) -> int:
 
 def _gate(console: Console, choice: KernelChoice, values: dict[str, Any]) -> Callable[[KernelSpec], GateReport]:
     def gate(kernel: KernelSpec) -> GateReport:
-        from mccprobe.gate.check import check_kernel
+        from mccprobe.tuning.check.check import check_kernel
 
         with build_folder(None, "edit") as folder:
             return check_kernel(
@@ -119,8 +119,8 @@ def _gated(console: Console, kernel: str, values: dict[str, Any], step: Callable
 
 def _folder(text: str) -> Path:
     """Of a kernel that need not be readable: the edit may have broken its kernel.toml. Raises InputError."""
-    from mccprobe.errors import InputError
-    from mccprobe.kernel.shipped import hint_of_shipped, kernels_folder
+    from mccprobe.base.errors import InputError
+    from mccprobe.oracle.kernel.shipped import hint_of_shipped, kernels_folder
 
     path, shipped = Path(text), kernels_folder()
     if not path.exists() and "/" not in text and shipped is not None:

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mccprobe import __version__
+from mccprobe.base.console import Console, number_of, visible, width
 from mccprobe.cli.common import cache_directory
 from mccprobe.cli.lazy import LazyGroup
-from mccprobe.console import Console, number_of, visible, width
 
 if TYPE_CHECKING:
-    from mccprobe.toolchain.base import Toolchain
+    from mccprobe.targets.protocol import Toolchain
 
 CONTEXT = {"help_option_names": ["-h", "--help"]}
 WITH_NAMES = {"help_option_names": ["--help"], "ignore_unknown_options": True}
@@ -78,10 +78,10 @@ def list_flags(
       mccprobe flags list --risk promise
       mccprobe flags list --pass machine-scheduler
     """
+    from mccprobe.base.errors import UsageError
     from mccprobe.cli.flags_lines import flag_value, list_lines, list_table, neutralised_by, set_value
-    from mccprobe.errors import UsageError
-    from mccprobe.flags.catalogue import load_catalogue
-    from mccprobe.passes.table import load_pass_table
+    from mccprobe.targets.flags.catalogue import load_catalogue
+    from mccprobe.targets.passes.table import load_pass_table
 
     if pass_name is not None:
         if compiler or risk or match or files:
@@ -110,10 +110,10 @@ def list_flags(
 
 
 def _list_pass(console: Console, name: str, as_json: bool) -> int:
+    from mccprobe.base.errors import UsageError
     from mccprobe.cli.flags_lines import find_passes, pass_lines, pass_value
-    from mccprobe.errors import UsageError
-    from mccprobe.flags.datafile import nearest, shorten
-    from mccprobe.passes.table import load_pass_table
+    from mccprobe.targets.flags.datafile import nearest, shorten
+    from mccprobe.targets.passes.table import load_pass_table
 
     table = load_pass_table()
     passes = [pass_value(info) for info in find_passes(table, name)]
@@ -145,8 +145,8 @@ def show(console: Console, name: str, files: tuple[str, ...], as_json: bool) -> 
       mccprobe flags show gemm-s4000
     """
     from mccprobe.cli.flags_lines import flag_lines, flag_value, neutralised_by, set_lines, set_value
-    from mccprobe.flags.catalogue import load_catalogue
-    from mccprobe.passes.table import load_pass_table
+    from mccprobe.targets.flags.catalogue import load_catalogue
+    from mccprobe.targets.passes.table import load_pass_table
 
     catalogue = load_catalogue([Path(file) for file in files])
     if name in catalogue.sets:
@@ -166,8 +166,8 @@ def _toolchains(
     console: Console, names: tuple[str, ...], compilers: tuple[str, ...], mcc: str | None, musa_path: str | None
 ) -> list[Toolchain]:
     """Those that were named, else mcc if it is here, else clang; a stand-in only if it was named."""
-    from mccprobe.toolchain.choose import choose
-    from mccprobe.toolchain.mcc import MccPaths, find_mcc
+    from mccprobe.targets.choose import choose
+    from mccprobe.targets.mcc.toolchain import MccPaths, find_mcc
 
     paths = MccPaths(mcc, musa_path)
     if not names and not compilers:
@@ -222,8 +222,8 @@ def probe(
       mccprobe flags probe FenceSetting internal-regs-ra
     """
     from mccprobe.cli.flags_lines import answer_lines, answer_value
-    from mccprobe.flags.ask import ask_flags
-    from mccprobe.flags.catalogue import load_catalogue
+    from mccprobe.targets.flags.ask import ask_flags
+    from mccprobe.targets.flags.catalogue import load_catalogue
 
     catalogue = load_catalogue([Path(file) for file in files])
     asked = [catalogue.named(name) for name in flag_names] or list(catalogue.flags.values())
@@ -278,13 +278,13 @@ def harvest(
       mccprobe flags harvest --toolchain mcc -o mcc-5.2.toml
       mccprobe flags harvest --compiler clang-14 --match sched --json
     """
+    from mccprobe.base.errors import UsageError
     from mccprobe.cli.flags_lines import option_value
-    from mccprobe.errors import UsageError
-    from mccprobe.flags.ask import ask_options
-    from mccprobe.flags.catalogue import load_catalogue
-    from mccprobe.flags.datafile import shorten
-    from mccprobe.flags.harvest import read_help
-    from mccprobe.flags.write import catalogue_text
+    from mccprobe.targets.flags.ask import ask_options
+    from mccprobe.targets.flags.catalogue import load_catalogue
+    from mccprobe.targets.flags.datafile import shorten
+    from mccprobe.targets.flags.harvest import read_help
+    from mccprobe.targets.flags.write import catalogue_text
 
     if help_file and (name or compiler or mcc or musa_path or listed):
         raise UsageError("--from reads a saved text; no compiler is asked")
@@ -328,8 +328,8 @@ def harvest(
 
 
 def _read(name: str) -> str:
-    from mccprobe.errors import InputError
-    from mccprobe.flags.harvest import MAX_TEXT
+    from mccprobe.base.errors import InputError
+    from mccprobe.targets.flags.harvest import MAX_TEXT
 
     try:
         with Path(name).open("rb") as file:
@@ -339,8 +339,8 @@ def _read(name: str) -> str:
 
 
 def _write(name: str, text: str) -> None:
-    from mccprobe.errors import InputError
-    from mccprobe.files import replace_file
+    from mccprobe.base.errors import InputError
+    from mccprobe.base.files import replace_file
 
     try:
         replace_file(Path(name), text.encode())

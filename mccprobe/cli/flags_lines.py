@@ -6,13 +6,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from mccprobe.console import number_of
-from mccprobe.flags.ask import Answer
-from mccprobe.flags.catalogue import Catalogue, Flag, normalise_option
-from mccprobe.flags.entries import CONFIDENCES, FlagSet
-from mccprobe.flags.harvest import HarvestedOption
-from mccprobe.passes.table import PassInfo, PassTable
+from mccprobe.base.console import number_of
 from mccprobe.report.terminal_table import Column, terminal_table
+from mccprobe.targets.flags.ask import Answer
+from mccprobe.targets.flags.catalogue import Catalogue, Flag, normalise_option
+from mccprobe.targets.flags.entries import CONFIDENCES, FlagSet
+from mccprobe.targets.flags.harvest import HarvestedOption
+from mccprobe.targets.passes.table import PassInfo, PassTable
 
 MAX_PURPOSE = 90  # characters of a purpose in the list
 

@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mccprobe import __version__
+from mccprobe.base.console import Console, json_text, visible
+from mccprobe.base.errors import JournalUnreadable, UsageError
 from mccprobe.cli.common import FiniteRange, cache_directory
 from mccprobe.cli.html_option import deliver, finished_run, html_options, page_places
 from mccprobe.cli.pace import Pace
 from mccprobe.cli.run_session import choose_root, refuse_changes, run_document, run_session
-from mccprobe.console import Console, json_text, visible
-from mccprobe.errors import JournalUnreadable, UsageError
 
 if TYPE_CHECKING:
-    from mccprobe.flag_search.options import Planned, SearchOptions
-    from mccprobe.flag_search.report import SearchReport
-    from mccprobe.pages.blocks import Page
+    from mccprobe.report.pages.blocks import Page
+    from mccprobe.tuning.flag_search.options import Planned, SearchOptions
+    from mccprobe.tuning.flag_search.report import SearchReport
 
 DEFAULT_BOOK = "mccprobe-out/journal.jsonl"
 HELP = """Search for flags that make a kernel or a program better and keep it right.
@@ -78,10 +78,10 @@ def search(
     book: str, resume: Path | None, as_json: bool, html: Path | None, figures: Path | None, out: Path | None,
     **values: Any,
 ) -> int:  # fmt: skip
-    from mccprobe.flag_search.options import plan_search
-    from mccprobe.flag_search.plot import FORMATS
-    from mccprobe.toolchain.inherited import environment_of, sentences
-    from mccprobe.why.options import parse_budget
+    from mccprobe.explain.options import parse_budget
+    from mccprobe.targets.llvm.inherited import environment_of, sentences
+    from mccprobe.tuning.flag_search.options import plan_search
+    from mccprobe.tuning.flag_search.plot import FORMATS
 
     console: Console = ctx.obj
     if plot is not None and plot.suffix not in FORMATS:
@@ -90,7 +90,7 @@ def search(
     options = _options(ctx, values, resume)
     places = page_places(html, figures, also_stdout="--json" if as_json else "")
     if resume is not None and places is not None and plot is None:
-        from mccprobe.pages.search_page import exit_code, search_page
+        from mccprobe.report.pages.search_page import exit_code, search_page
 
         code = finished_run(console, resume, places, search_page, exit_code, as_json=as_json)
         if code is not None:
@@ -111,7 +111,7 @@ def search(
                      book=book, plot=plot)  # fmt: skip
 
     def page() -> Page:
-        from mccprobe.pages.search_page import search_page
+        from mccprobe.report.pages.search_page import search_page
 
         return search_page(_document(report))
 
@@ -119,7 +119,7 @@ def search(
         if as_json:
             console.document(_document(report))
         else:
-            from mccprobe.flag_search.render_text import render_search
+            from mccprobe.tuning.flag_search.render_text import render_search
 
             console.result(visible(render_search(report)))
 
@@ -128,7 +128,7 @@ def search(
 
 
 def _options(ctx: click.Context, values: dict[str, Any], resume: Path | None) -> SearchOptions:
-    from mccprobe.flag_search.options import SearchOptions, read_options
+    from mccprobe.tuning.flag_search.options import SearchOptions, read_options
 
     given = {name: values[name] for name in values
              if ctx.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE}  # fmt: skip
@@ -166,12 +166,12 @@ def _search(
     console: Console, planned: Planned, options: SearchOptions, described: dict[str, Any], root: Path, *,
     resume: Path | None, jobs: int | None, scheduler: str, book: str, plot: Path | None,
 ) -> SearchReport:  # fmt: skip
-    from mccprobe.compilation.store import disk_errors
-    from mccprobe.flag_search.record import Recorder
-    from mccprobe.flag_search.run import Hooks, run_search
-    from mccprobe.history.book import Book
-    from mccprobe.history.commit import kernel_commit
+    from mccprobe.build.store import disk_errors
+    from mccprobe.journal.book import Book
+    from mccprobe.journal.commit import kernel_commit
     from mccprobe.report.lines import one_line
+    from mccprobe.tuning.flag_search.record import Recorder
+    from mccprobe.tuning.flag_search.run import Hooks, run_search
 
     request = planned.request
     mark = f"  [{request.subject.heading}]" if request.subject.heading else ""
@@ -219,10 +219,10 @@ def _write(root: Path, report: SearchReport, plot: Path | None) -> SearchReport:
     """result.json, report.txt, the set file of a winner, the picture."""
     from dataclasses import replace
 
-    from mccprobe.compilation.store import write_text
-    from mccprobe.flag_search.plot import plot_search
-    from mccprobe.flag_search.render_text import render_search
-    from mccprobe.flag_search.set_file import set_text
+    from mccprobe.build.store import write_text
+    from mccprobe.tuning.flag_search.plot import plot_search
+    from mccprobe.tuning.flag_search.render_text import render_search
+    from mccprobe.tuning.flag_search.set_file import set_text
 
     files: dict[str, str] = {}
     if report.winner is not None:

@@ -13,8 +13,8 @@ import click
 from click.shell_completion import CompletionItem
 
 from mccprobe import __version__
-from mccprobe.console import Console
-from mccprobe.errors import EXIT_CODE_MEANINGS, UsageError, describe_exit_codes
+from mccprobe.base.console import Console
+from mccprobe.base.errors import EXIT_CODE_MEANINGS, UsageError, describe_exit_codes
 
 Rows = dict[str, str]
 FACTS = Path(__file__).resolve().parents[1] / "_facts" / "mtgpu.md"  # docs/reference/mtgpu.md, in the wheel too

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from mccprobe.console import Console, visible
-from mccprobe.errors import UsageError
+from mccprobe.base.console import Console, visible
+from mccprobe.base.errors import UsageError
 from mccprobe.report.lines import one_line
 
 if TYPE_CHECKING:
-    from mccprobe.pages.blocks import Page
-    from mccprobe.pages.write import Places
+    from mccprobe.report.pages.blocks import Page
+    from mccprobe.report.pages.write import Places
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -40,7 +40,7 @@ def page_places(html: Path | None, figures: Path | None, *, also_stdout: str = "
     """
     if html is None and figures is None:
         return None
-    from mccprobe.pages.write import Places
+    from mccprobe.report.pages.write import Places
 
     places = Places(html, figures)
     if places.on_stdout and also_stdout:
@@ -62,7 +62,7 @@ def deliver(
     for path in places.write(made):
         console.message(one_line(f"written: {path}"))
     if places.on_stdout:
-        from mccprobe.pages.render_html import render_html
+        from mccprobe.report.pages.render_html import render_html
 
         console.result(render_html(made))
     elif as_json:
@@ -92,7 +92,7 @@ def finished_run(
 
     None where there is more to run. Raises BadReport for a result that is not this command's.
     """
-    from mccprobe.pages.finished import TEXT, finished_page, finished_result
+    from mccprobe.report.pages.finished import TEXT, finished_page, finished_result
 
     result = finished_result(root)
     if result is None:

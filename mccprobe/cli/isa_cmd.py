@@ -8,8 +8,8 @@ from typing import Any
 import click
 
 from mccprobe import __version__
+from mccprobe.base.console import Console, number_of
 from mccprobe.cli.common import FiniteRange
-from mccprobe.console import Console, number_of
 from mccprobe.report.lines import joined, one_line
 
 CONTEXT = {"help_option_names": ["-h", "--help"]}
@@ -47,9 +47,9 @@ def learn(
     Example:
       mccprobe isa learn --from *.lst -o gfx908.json --probe llvm-objdump-14 --probe-object a.o
     """
-    from mccprobe.errors import UsageError
-    from mccprobe.isa.learn_files import learn_files
-    from mccprobe.isa.table_file import write_table
+    from mccprobe.base.errors import UsageError
+    from mccprobe.objects.isa.learn_files import learn_files
+    from mccprobe.objects.isa.table_file import write_table
 
     if word_bytes != "auto" and (not word_bytes.isdecimal() or not 1 <= int(word_bytes) <= 64):
         raise UsageError(f"--word-bytes {word_bytes}: neither auto nor a number from 1 to 64")
@@ -94,7 +94,7 @@ def learn(
 
 
 def _bytes(name: str | None) -> bytes:
-    from mccprobe.errors import InputError
+    from mccprobe.base.errors import InputError
 
     try:
         return Path(name).read_bytes() if name else b""
@@ -120,7 +120,7 @@ def show(console: Console, table: str, mnemonic: str | None, as_json: bool) -> i
     Example:
       mccprobe isa show gfx908.json v_fma_f32
     """
-    from mccprobe.isa.table_file import read_table
+    from mccprobe.objects.isa.table_file import read_table
 
     content = read_table(Path(table))
     rows = [row for row in content.rows if row.mnemonic == mnemonic]
@@ -179,8 +179,8 @@ def decode(console: Console, table: str, file: str, target: str, counts: bool, a
     Example:
       mccprobe isa decode gfx908.json kernel.o --counts
     """
-    from mccprobe.isa.decode_file import decode_file
-    from mccprobe.isa.table_file import read_table
+    from mccprobe.objects.isa.decode_file import decode_file
+    from mccprobe.objects.isa.table_file import read_table
     from mccprobe.report.json_stream import print_json
 
     functions, warnings = decode_file(read_table(Path(table)), Path(file), target)

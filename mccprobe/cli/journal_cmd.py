@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from mccprobe import __version__
-from mccprobe.console import Console, json_text, number_of, width
+from mccprobe.base.console import Console, json_text, number_of, width
 
 if TYPE_CHECKING:
-    from mccprobe.history.book import Contents
-    from mccprobe.history.entry import Entry
+    from mccprobe.journal.book import Contents
+    from mccprobe.journal.entry import Entry
 
 CONTEXT = {"help_option_names": ["-h", "--help"]}
 DEFAULT = "mccprobe-out/journal.jsonl"
@@ -64,8 +64,8 @@ def _document(status: str, contents: Contents, **values: Any) -> dict[str, Any]:
 
 def _read(console: Console, book: str) -> Contents:
     """All entries; damaged lines are told, and stop nothing."""
-    from mccprobe.history.book import Book
-    from mccprobe.history.text import safe
+    from mccprobe.journal.book import Book
+    from mccprobe.journal.text import safe
     from mccprobe.report.lines import one_line
 
     contents = Book(Path(book)).read()
@@ -76,8 +76,8 @@ def _read(console: Console, book: str) -> Contents:
 
 
 def _selected(contents: Contents, choice: dict[str, Any]) -> list[Entry]:
-    from mccprobe.errors import UsageError
-    from mccprobe.history.review import Selection
+    from mccprobe.base.errors import UsageError
+    from mccprobe.journal.review import Selection
 
     if choice["since"][:4] and not choice["since"][:4].isdecimal():
         raise UsageError(f"--since {choice['since'][:40]}: not a date such as 2026-11-30")
@@ -101,7 +101,7 @@ def list_entries(console: Console, /, last: int, book: str, as_json: bool, **cho
       mccprobe journal list --kernel gemm --kind bench
     """
     from mccprobe.cli.journal_lines import list_lines, list_table
-    from mccprobe.history.review import newest
+    from mccprobe.journal.review import newest
 
     contents = _read(console, book)
     found = _selected(contents, choice)
@@ -159,7 +159,7 @@ def dead_ends_command(console: Console, /, book: str, as_json: bool, **choice: A
       mccprobe journal dead-ends --kernel gemm
     """
     from mccprobe.cli.journal_lines import dead_end_lines
-    from mccprobe.history.review import dead_ends
+    from mccprobe.journal.review import dead_ends
 
     contents = _read(console, book)
     chosen = {one.id for one in _selected(contents, choice)}
@@ -188,7 +188,7 @@ def compare_entries(console: Console, first: str, second: str, book: str, as_jso
       mccprobe journal compare 3fa1 last
     """
     from mccprobe.cli.journal_lines import comparison_lines
-    from mccprobe.history.review import compare
+    from mccprobe.journal.review import compare
 
     contents = _read(console, book)
     found = compare(contents.find(first, book), contents.find(second, book))
@@ -222,10 +222,10 @@ def note(
     """
     from dataclasses import replace
 
-    from mccprobe.errors import UsageError
-    from mccprobe.history.book import Book, Contents
-    from mccprobe.history.commit import kernel_commit
-    from mccprobe.history.entry import MAX_TEXT, Entry
+    from mccprobe.base.errors import UsageError
+    from mccprobe.journal.book import Book, Contents
+    from mccprobe.journal.commit import kernel_commit
+    from mccprobe.journal.entry import MAX_TEXT, Entry
 
     if text == "-":
         text = sys.stdin.buffer.read(4 * MAX_TEXT).decode("utf-8", "replace") if sys.stdin else ""
@@ -266,10 +266,10 @@ def export(
     Example:
       mccprobe journal export --csv journal.csv --kind bench
     """
-    from mccprobe.errors import InputError, UsageError
-    from mccprobe.files import replace_file
-    from mccprobe.history.book import Contents
-    from mccprobe.history.frames import csv_text, write_parquet
+    from mccprobe.base.errors import InputError, UsageError
+    from mccprobe.base.files import replace_file
+    from mccprobe.journal.book import Contents
+    from mccprobe.journal.frames import csv_text, write_parquet
 
     if bool(csv_file) == bool(parquet_file):
         raise UsageError("one of --csv FILE and --parquet FILE")

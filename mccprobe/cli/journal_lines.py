@@ -5,9 +5,9 @@ from __future__ import annotations
 import shlex
 from collections.abc import Sequence
 
-from mccprobe.history.entry import Entry, Figure
-from mccprobe.history.review import Comparison, DeadEnd, Row
-from mccprobe.history.text import one_line, safe
+from mccprobe.journal.entry import Entry, Figure
+from mccprobe.journal.review import Comparison, DeadEnd, Row
+from mccprobe.journal.text import one_line, safe
 from mccprobe.report.terminal_table import Column, terminal_table
 
 MAX_CELL = 60  # characters of text, flags or kernel in a list

@@ -12,16 +12,16 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from mccprobe.base.console import Console
+from mccprobe.base.errors import MccprobeError, SourceDoesNotCompile, ToolchainError
 from mccprobe.cli.common import FiniteRange, cache_directory
 from mccprobe.cli.pace import Pace
-from mccprobe.console import Console
-from mccprobe.errors import MccprobeError, SourceDoesNotCompile, ToolchainError
 
 if TYPE_CHECKING:
-    from mccprobe.gate.check import CheckedCase, GateReport
-    from mccprobe.kernel.records import Case
-    from mccprobe.kernel.spec import KernelSpec
-    from mccprobe.toolchain.base import Toolchain
+    from mccprobe.oracle.kernel.records import Case
+    from mccprobe.oracle.kernel.spec import KernelSpec
+    from mccprobe.targets.protocol import Toolchain
+    from mccprobe.tuning.check.check import CheckedCase, GateReport
 
 CONTEXT = {"help_option_names": ["-h", "--help"]}
 DEFAULT_KERNEL = "gemm"
@@ -68,8 +68,8 @@ def kernel_options(command: Command) -> Command:
 
 def choose_kernel(console: Console, text: str, values: Mapping[str, Any]) -> KernelChoice:
     """Resolve the options and tell what is used. Raises what the pieces raise."""
-    from mccprobe.gate.subject import find_kernel, kernel_toolchain, parse_defines, resolve_flags
-    from mccprobe.toolchain.inherited import environment_of, sentences
+    from mccprobe.targets.llvm.inherited import environment_of, sentences
+    from mccprobe.tuning.check.subject import find_kernel, kernel_toolchain, parse_defines, resolve_flags
 
     kernel = find_kernel(text)
     flags = resolve_flags(values["flags"], values["sets"])
@@ -97,7 +97,7 @@ def gate_arguments(values: Mapping[str, Any]) -> dict[str, Any]:
 @contextlib.contextmanager
 def build_folder(out: Path | None, name: str) -> Iterator[Path]:
     """A new folder below `out` that stays, or a temporary one."""
-    from mccprobe.compilation.store import TEMPORARY, disk_errors
+    from mccprobe.build.store import TEMPORARY, disk_errors
 
     if out is not None:
         with folder_below(out, lambda: tempfile.mkdtemp(prefix=f"{name}-", dir=out)) as folder:
@@ -118,7 +118,7 @@ def folder_below(parent: Path, make: Callable[[], Path | str]) -> Iterator[Path]
 
     An error in the work inside leaves nothing behind, but for one whose hint names a command that ran there.
     """
-    from mccprobe.compilation.store import disk_errors
+    from mccprobe.build.store import disk_errors
 
     missing = [path for path in (parent, *parent.parents) if not path.exists()]
     folder: Path | None = None
@@ -168,7 +168,7 @@ def _work(case: Case) -> float:
 
 def planned_runs(choice: KernelChoice, values: Mapping[str, Any]) -> list[Case]:
     """The runs that the gate makes of the chosen cases and seeds, in its order, if it refuses none."""
-    from mccprobe.gate.cases import plan_cases
+    from mccprobe.tuning.check.cases import plan_cases
 
     planned, _ = plan_cases(choice.kernel, choice.toolchain.name, values["cases"])
     return [entry.case for entry in planned for _ in (values["seeds"][:1] if entry.once else values["seeds"])]
@@ -203,9 +203,9 @@ def record(
     """One line in the journal across runs, unless it was switched off. Raises RunDirectoryUnusable."""
     if not values["book"]:
         return
-    from mccprobe.history.book import Book
-    from mccprobe.history.commit import kernel_commit
-    from mccprobe.history.entry import Entry, Figure
+    from mccprobe.journal.book import Book
+    from mccprobe.journal.commit import kernel_commit
+    from mccprobe.journal.entry import Entry, Figure
 
     Book(Path(values["book"])).append(
         Entry(

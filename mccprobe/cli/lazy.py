@@ -10,7 +10,7 @@ from typing import Any
 import click
 from click.shell_completion import CompletionItem
 
-from mccprobe.console import Console
+from mccprobe.base.console import Console
 
 COMPLETE = "_MCCPROBE_COMPLETE"  # set by a shell that asks what could follow (click names it by the program)
 COLORS = ("auto", "always", "never")

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import click
 
+from mccprobe.base.console import Console
 from mccprobe.cli.listing_options import disassemblers
-from mccprobe.console import Console
 
 
 @click.command("lint", context_settings={"help_option_names": ["-h", "--help"]})
@@ -39,10 +39,10 @@ def lint(
     Example:
       mccprobe lint kernel.s
     """
-    from mccprobe.isa.disassemble import load
-    from mccprobe.isa.lint import lint_images
-    from mccprobe.isa.lint_rules import RULES
-    from mccprobe.kernel.shipped import refuse_shipped_name
+    from mccprobe.objects.isa.disassemble import load
+    from mccprobe.objects.isa.lint import lint_images
+    from mccprobe.objects.isa.lint_rules import RULES
+    from mccprobe.oracle.kernel.shipped import refuse_shipped_name
     from mccprobe.report.lint_record import document, render
 
     refuse_shipped_name(file, takes_source=False)

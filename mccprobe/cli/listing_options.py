@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from mccprobe.isa.disassemble import Disassemblers
+    from mccprobe.objects.isa.disassemble import Disassemblers
 
 
 def disassemblers(mcc: str | None, musa_path: str | None) -> Disassemblers:
     """The vendor's llvm-objdump beside mcc (or MCCPROBE_OBJDUMP), and the stock ones in PATH."""
     from mccprobe.report.instructions import disassemblers as found_for
-    from mccprobe.toolchain.mcc import MccPaths
+    from mccprobe.targets.mcc.toolchain import MccPaths
 
     return found_for(MccPaths(mcc, musa_path))

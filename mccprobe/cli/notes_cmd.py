@@ -9,8 +9,8 @@ from typing import Any
 import click
 
 from mccprobe import __version__
+from mccprobe.base.console import Console, visible
 from mccprobe.cli.collector import no_collection
-from mccprobe.console import Console, visible
 
 DEPTH_OF_KERNELS = 7  # of the document: images, image, notes, note, decoded, kernels
 
@@ -32,8 +32,8 @@ def notes(console: Console, files: tuple[Path, ...], with_hex: bool, as_json: bo
       mccprobe notes kernel.o
       mccprobe notes --hex libkernels.so
     """
-    from mccprobe.binary.listed import list_notes
-    from mccprobe.kernel.shipped import refuse_shipped_name
+    from mccprobe.objects.binary.listed import list_notes
+    from mccprobe.oracle.kernel.shipped import refuse_shipped_name
     from mccprobe.report.json_stream import print_json
 
     images: list[dict[str, Any]] = []
@@ -64,7 +64,7 @@ def notes(console: Console, files: tuple[Path, ...], with_hex: bool, as_json: bo
 
 def _blocks(image: dict[str, Any], with_hex: bool) -> Iterator[list[str]]:
     """Lines of the output, those of each kernel by themselves: a library has thousands."""
-    from mccprobe.binary.describe import hex_lines, iter_described
+    from mccprobe.objects.binary.describe import hex_lines, iter_described
 
     kind = ", ".join(word for word in (image["kind"], image["target"]) if word)
     yield [f"{image['origin']}  ({kind})".replace("\n", "\\n")]

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from mccprobe.base.console import Console
+from mccprobe.base.errors import InputError, UsageError
 from mccprobe.cli.common import cache_directory
 from mccprobe.cli.kernel_options import (
     CONTEXT,
@@ -21,11 +23,9 @@ from mccprobe.cli.kernel_options import (
     kernel_options,
     record,
 )
-from mccprobe.console import Console
-from mccprobe.errors import InputError, UsageError
 
 if TYPE_CHECKING:
-    from mccprobe.overlay.change import Replacement
+    from mccprobe.tuning.overlay.change import Replacement
 
 HELP = """Try a changed SDK header: resources and correctness of a kernel before and after.
 
@@ -55,11 +55,11 @@ def overlay(
     console: Console, /, kernel: str, header: str, replaces: tuple[tuple[str, str], ...], patch: Path | None,
     as_json: bool, out: Path | None, **values: Any,
 ) -> int:  # fmt: skip
-    from mccprobe.compilation.store import disk_errors
-    from mccprobe.overlay.render_text import render_overlay, render_question
-    from mccprobe.overlay.run import OverlayRequest
-    from mccprobe.overlay.run import overlay as run_overlay
-    from mccprobe.toolchain.mcc import MccPaths
+    from mccprobe.build.store import disk_errors
+    from mccprobe.targets.mcc.toolchain import MccPaths
+    from mccprobe.tuning.overlay.render_text import render_overlay, render_question
+    from mccprobe.tuning.overlay.run import OverlayRequest
+    from mccprobe.tuning.overlay.run import overlay as run_overlay
 
     changes = _changes(replaces, patch)
     choice = choose_kernel(console, kernel, values)
@@ -90,7 +90,7 @@ def overlay(
 
 
 def _changes(replaces: tuple[tuple[str, str], ...], patch: Path | None) -> list[Replacement]:
-    from mccprobe.overlay.change import parse_patch, replacement
+    from mccprobe.tuning.overlay.change import parse_patch, replacement
 
     if bool(replaces) == (patch is not None):
         raise UsageError("the change is given by --replace OLD NEW or by --patch FILE", hint="give one of the two")

@@ -6,9 +6,9 @@ import re
 
 import click
 
+from mccprobe.base.console import Console
+from mccprobe.base.errors import UsageError
 from mccprobe.cli.common import FiniteRange
-from mccprobe.console import Console
-from mccprobe.errors import UsageError
 
 HELP = """Count on paper what a GEMM tile needs and what bounds it, for mp_22 (S4000).
 
@@ -51,11 +51,11 @@ def plan(
     pad_b: int | None, buffers: int, registers: int | None, problem: str | None, epilogue_stride: int,
     strides: tuple[int, ...], instructions: int | None, barriers: int, clock_ghz: float, as_json: bool,
 ) -> int:  # fmt: skip
-    from mccprobe.planner.grid import Problem
-    from mccprobe.planner.plan import PlanRequest
-    from mccprobe.planner.plan import plan as make_plan
-    from mccprobe.planner.render_text import render_plan
-    from mccprobe.planner.tile import Tile
+    from mccprobe.tuning.plan.grid import Problem
+    from mccprobe.tuning.plan.plan import PlanRequest
+    from mccprobe.tuning.plan.plan import plan as make_plan
+    from mccprobe.tuning.plan.render_text import render_plan
+    from mccprobe.tuning.plan.tile import Tile
 
     m, n, k = _sizes("--tile", tile, 3)
     warps_m, warps_n = _sizes("--warps", warps, 2)

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 import click
 
 from mccprobe import __version__
+from mccprobe.base.console import Console
 from mccprobe.cli.common import cache_directory
 from mccprobe.cli.pace import Pace
-from mccprobe.console import Console
 from mccprobe.report.lines import joined
 
 if TYPE_CHECKING:
-    from mccprobe.why.recheck import Recheck
+    from mccprobe.explain.bundle.recheck import Recheck
 
 HELP = """Old bug reports tried on other compilers: still there, gone, changed or cannot tell.
 
@@ -39,10 +39,10 @@ Examples:
 def recheck(
     console: Console, /, reports: tuple[Path, ...], compilers: tuple[str, ...], jobs: int | None, as_json: bool
 ) -> int:
-    from mccprobe import process
-    from mccprobe.compilation.executor import LocalExecutor
-    from mccprobe.why.recheck import SCHEMA_VERSION, Answer, read_report
-    from mccprobe.why.recheck import recheck as try_again
+    from mccprobe.base import process
+    from mccprobe.build.executor import LocalExecutor
+    from mccprobe.explain.bundle.recheck import SCHEMA_VERSION, Answer, read_report
+    from mccprobe.explain.bundle.recheck import recheck as try_again
 
     rows: list[Recheck] = []
     pace = Pace()

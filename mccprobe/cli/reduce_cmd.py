@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING
 import click
 
 from mccprobe import __version__
+from mccprobe.base.console import Console, number_of, visible
+from mccprobe.base.errors import CannotReduce, ExitCode, Interrupted
 from mccprobe.cli.common import cache_directory
 from mccprobe.cli.pace import duration
-from mccprobe.console import Console, number_of, visible
-from mccprobe.errors import CannotReduce, ExitCode, Interrupted
 
 if TYPE_CHECKING:
+    from mccprobe.explain.bundle.run import FinishedRun
+    from mccprobe.explain.deadline import Deadline
     from mccprobe.report.record import Culprit
-    from mccprobe.why.bundle_run import FinishedRun
-    from mccprobe.why.deadline import Deadline
 
 HELP = """A smaller source with the same fault, from the run directory of `mccprobe why` or `bisect`.
 
@@ -42,10 +42,10 @@ Examples:
 @click.option("--json", "as_json", is_flag=True, help="one JSON document (reports/reduce.schema.json)")
 @click.pass_obj
 def reduce(console: Console, /, run: Path, budget: str | None, jobs: int | None, as_json: bool) -> int:
+    from mccprobe.explain.bundle.run import open_run
+    from mccprobe.explain.deadline import Deadline
+    from mccprobe.explain.options import parse_budget
     from mccprobe.report.record import Culprit
-    from mccprobe.why.bundle_run import open_run
-    from mccprobe.why.deadline import Deadline
-    from mccprobe.why.options import parse_budget
 
     finished = open_run(run)
     finished.require_same_source()
@@ -66,11 +66,11 @@ def _reduce(
     console: Console, finished: FinishedRun, culprit: Culprit, deadline: Deadline, *,
     jobs: int | None, again: Path, as_json: bool,
 ) -> int:  # fmt: skip
-    from mccprobe import process
-    from mccprobe.bisect_run.plan import make_plan
+    from mccprobe.base import process
+    from mccprobe.bisection.plan import make_plan
+    from mccprobe.explain.bundle.run import REDUCED
+    from mccprobe.explain.reduce.run import reduce_source
     from mccprobe.report.why_record import StepState
-    from mccprobe.why.bundle_run import REDUCED
-    from mccprobe.why.reduce import reduce_source
 
     request = make_plan(finished.rebuilt_options(), cache_directory(), finished.inherited).request
     if request.toolchain.simulated:

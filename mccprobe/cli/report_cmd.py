@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING
 
 import click
 
+from mccprobe.base.console import Console, width
+from mccprobe.base.errors import UsageError
 from mccprobe.cli.collector import no_collection
 from mccprobe.cli.common import cache_directory
 from mccprobe.cli.html_option import deliver, html_options, page_places
 from mccprobe.cli.pace import Pace
-from mccprobe.console import Console, width
-from mccprobe.errors import UsageError
 
 if TYPE_CHECKING:
-    from mccprobe.pages.blocks import Page
+    from mccprobe.report.pages.blocks import Page
     from mccprobe.report.resources_record import ResourceReport
 
 DEPTH_OF_KERNELS = 2  # of the document
@@ -60,14 +60,14 @@ def report(
     mcc: str | None, musa_path: str | None, as_json: bool, as_csv: bool, as_markdown: bool, html: Path | None,
     figures: Path | None,
 ) -> int:  # fmt: skip
-    from mccprobe.kernel.shipped import file_or_shipped, refuse_shipped_name
-    from mccprobe.kernel.spec import shipped_kernel
-    from mccprobe.model.resources import Options
+    from mccprobe.build.device_source import SourceOptions
+    from mccprobe.objects.model.resources import Options
+    from mccprobe.oracle.kernel.shipped import file_or_shipped, refuse_shipped_name
+    from mccprobe.oracle.kernel.spec import shipped_kernel
     from mccprobe.report import render_resources as render
-    from mccprobe.report.device_source import SourceOptions
     from mccprobe.report.json_stream import print_json
     from mccprobe.report.resources_record import ReportRequest, report_on
-    from mccprobe.toolchain.mcc import MccPaths
+    from mccprobe.targets.mcc.toolchain import MccPaths
 
     if as_json + as_csv + as_markdown > 1:
         raise UsageError("--json, --csv and --markdown do not go together", hint="choose one")
@@ -114,14 +114,14 @@ def report(
 
 
 def _drawn() -> int:
-    from mccprobe.pages.report_page import KERNELS_DRAWN
+    from mccprobe.report.pages.report_page import KERNELS_DRAWN
 
     return KERNELS_DRAWN
 
 
 def _page(found: ResourceReport) -> Page:
     from mccprobe import __version__
-    from mccprobe.pages.report_page import report_page
+    from mccprobe.report.pages.report_page import report_page
 
     return report_page(found, __version__)
 

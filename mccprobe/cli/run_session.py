@@ -12,12 +12,12 @@ from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mccprobe.errors import Interrupted, JournalUnreadable, MccprobeError, NoRoom, RunDirectoryUnusable, UsageError
+from mccprobe.base.errors import Interrupted, JournalUnreadable, MccprobeError, NoRoom, RunDirectoryUnusable, UsageError
 
 if TYPE_CHECKING:
-    from mccprobe.bisect_run.plan import Plan
-    from mccprobe.compilation.session import Session
-    from mccprobe.console import Console
+    from mccprobe.base.console import Console
+    from mccprobe.bisection.plan import Plan
+    from mccprobe.build.session import Session
 
 DEFAULT_OUT = "mccprobe-out"
 
@@ -32,7 +32,7 @@ def run_session(
     again: the command that goes on after an interrupt. root: the run's folder, made here. fresh: no run may lie in it.
     scheduler: address of a Dask cluster, "" for this machine. tell: what is to be known of its workers.
     """
-    from mccprobe.compilation.session import Session
+    from mccprobe.build.session import Session
 
     own = not root.exists() or (fresh and root.parent == Path(DEFAULT_OUT))  # else it is a folder of the user's
     with _claimed(root, fresh=fresh):
@@ -67,7 +67,7 @@ def _remove_empty(root: Path) -> None:
 @contextlib.contextmanager
 def _claimed(root: Path, *, fresh: bool) -> Iterator[None]:
     """The folder, made if need be, locked against another mccprobe. Raises RunDirectoryUnusable, UsageError."""
-    from mccprobe.compilation.store import disk_errors
+    from mccprobe.build.store import disk_errors
 
     with disk_errors(root):
         root.mkdir(parents=True, exist_ok=True)
@@ -98,7 +98,7 @@ def tell_plan(console: Console, plan: Plan) -> None:
 
 def choose_root(resume: Path | None, out: Path | None, stem: str) -> Path:
     """The run to go on with, the folder that was named (it must be free), or a new one below mccprobe-out."""
-    from mccprobe.compilation.store import new_run_root
+    from mccprobe.build.store import new_run_root
 
     if resume is not None:
         return resume
@@ -131,7 +131,7 @@ def run_document(root: Path) -> Any:
 
 def _check_free(out: Path) -> None:
     """A run gets a folder of its own: what lies in it would be mixed with the user's files."""
-    from mccprobe.compilation.store import disk_errors
+    from mccprobe.build.store import disk_errors
 
     with disk_errors(out):
         if (out / "run.json").exists():
@@ -149,8 +149,8 @@ def _holds_a_run(out: Path) -> UsageError:
 
 def _nothing_begun(out: Path) -> bool:
     """Empty, or what a run leaves that was killed before it wrote run.json: empty folders, a journal without trials."""
-    from mccprobe.compilation.store import RUN_FOLDERS
-    from mccprobe.files import is_draft
+    from mccprobe.base.files import is_draft
+    from mccprobe.build.store import RUN_FOLDERS
 
     for path in out.iterdir():
         if path.name == "journal.jsonl" and path.is_file():
@@ -167,7 +167,7 @@ def check_unchanged(root: Path, described: dict[str, Any], *, journal: str | Non
     journal: the file without which nothing could be gone on with, None where there may be none yet.
     Raises JournalUnreadable.
     """
-    from mccprobe.bisect_run.request import changed_keys
+    from mccprobe.bisection.request import changed_keys
 
     if journal is not None and not (root / journal).is_file():
         raise JournalUnreadable(f"{root} holds no {journal}", hint="nothing is left to go on with; start a new run")

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mccprobe import __version__
+from mccprobe.base.console import Console, width
 from mccprobe.cli.common import cache_directory
-from mccprobe.console import Console, width
 from mccprobe.report.lines import joined
 from mccprobe.report.terminal_table import Column, terminal_table
 
 if TYPE_CHECKING:
-    from mccprobe.toolchain.inventory import Entry
+    from mccprobe.targets.inventory import Entry
 
 
 @click.command("toolchains", context_settings={"help_option_names": ["-h", "--help"]})
@@ -30,8 +30,8 @@ def toolchains(console: Console, mcc: str | None, musa_path: str | None, as_json
     Example:
       mccprobe toolchains --json
     """
-    from mccprobe.toolchain.inventory import inventory
-    from mccprobe.toolchain.mcc import MccPaths
+    from mccprobe.targets.inventory import inventory
+    from mccprobe.targets.mcc.toolchain import MccPaths
 
     entries = inventory(MccPaths(mcc, musa_path), cache_directory())
     if as_json:

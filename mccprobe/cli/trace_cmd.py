@@ -8,9 +8,9 @@ from pathlib import Path
 
 import click
 
+from mccprobe.base.console import Console, visible
+from mccprobe.base.errors import UsageError
 from mccprobe.cli.common import FiniteRange, cache_directory
-from mccprobe.console import Console, visible
-from mccprobe.errors import UsageError
 
 HELP = """Run a program and record its kernel launches and the modules that it loads.
 
@@ -36,14 +36,14 @@ Examples:
 def trace(
     console: Console, command: tuple[str, ...], out: Path | None, timeout: float, sim_link: bool, as_json: bool
 ) -> int:
-    from mccprobe.compilation.store import disk_errors
-    from mccprobe.sim.build import SHARED_RUNTIME
-    from mccprobe.toolchain.locate import demangle
-    from mccprobe.toolchain.sim import sim_toolchain
-    from mccprobe.trace.read import RECORD_FILE
-    from mccprobe.trace.render_text import render_trace
-    from mccprobe.trace.run import TraceRequest, sim_link_arguments
-    from mccprobe.trace.run import trace as run_trace
+    from mccprobe.build.store import disk_errors
+    from mccprobe.targets.llvm.locate import demangle
+    from mccprobe.targets.sim.build import SHARED_RUNTIME
+    from mccprobe.targets.sim.toolchain import sim_toolchain
+    from mccprobe.tuning.trace.read import RECORD_FILE
+    from mccprobe.tuning.trace.render_text import render_trace
+    from mccprobe.tuning.trace.run import TraceRequest, sim_link_arguments
+    from mccprobe.tuning.trace.run import trace as run_trace
 
     if sim_link:
         if command:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 
+from mccprobe.base.console import Console
 from mccprobe.cli.pace import Pace, duration
-from mccprobe.console import Console
 from mccprobe.oracle.verdict import Verdict
 from mccprobe.search.trial import Purpose, Trial
 

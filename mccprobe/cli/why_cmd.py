@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mccprobe import __version__
-from mccprobe.bisect_run.options import BisectOptions, read_recipe
+from mccprobe.base.console import Console, json_text
+from mccprobe.bisection.options import BisectOptions, read_recipe
 from mccprobe.cli.bisect_options import bisect_options, given_options
 from mccprobe.cli.common import cache_directory
 from mccprobe.cli.html_option import deliver_result, finished_run, html_options, page_places
@@ -23,13 +24,12 @@ from mccprobe.cli.run_session import (
     run_session,
     tell_plan,
 )
-from mccprobe.console import Console, json_text
+from mccprobe.explain.options import STEPS, WhyOptions, parse_budget, read_why_options
 from mccprobe.report.lines import one_line
-from mccprobe.why.options import STEPS, WhyOptions, parse_budget, read_why_options
 
 if TYPE_CHECKING:
-    from mccprobe.pages.blocks import Page
-    from mccprobe.pages.write import Places
+    from mccprobe.report.pages.blocks import Page
+    from mccprobe.report.pages.write import Places
 
 HELP = """From a wrong result to what a compiler team can act on, in one run.
 
@@ -78,7 +78,7 @@ def why(
     options = dataclasses.replace(options, budget_s=budget_s)
     places = page_places(html, figures, also_stdout="--json" if as_json else "")
     if resume is not None and places is not None:
-        from mccprobe.pages.why_page import exit_code, why_page
+        from mccprobe.report.pages.why_page import exit_code, why_page
 
         code = finished_run(console, resume, places, why_page, exit_code, as_json=as_json)
         if code is not None:
@@ -92,12 +92,12 @@ def _run(
     console: Console, options: WhyOptions, *, resume: Path | None, out: Path | None, jobs: int | None,
     scheduler: str, as_json: bool, places: Places | None,
 ) -> int:  # fmt: skip
-    from mccprobe.bisect_run.run import Progress
+    from mccprobe.base.files import remove_dead_drafts
+    from mccprobe.bisection.run import Progress
+    from mccprobe.build.store import TEMPORARY, disk_errors, write_text
     from mccprobe.cli.trial_lines import TrialLines
-    from mccprobe.compilation.store import TEMPORARY, disk_errors, write_text
-    from mccprobe.files import remove_dead_drafts
+    from mccprobe.explain.run import plan_of, run_why, with_bug_report
     from mccprobe.report.render_why import render_why
-    from mccprobe.why.run import plan_of, run_why, with_bug_report
 
     with disk_errors(Path(tempfile.gettempdir()), only_full=True, elsewhere=TEMPORARY):
         plan = plan_of(options, cache_directory())
@@ -133,7 +133,7 @@ def _run(
         write_text(root / "report.txt", text)
 
     def page() -> Page:
-        from mccprobe.pages.why_page import why_page
+        from mccprobe.report.pages.why_page import why_page
 
         return why_page(document)
 

@@ -10,8 +10,8 @@ from typing import Any
 import click
 
 from mccprobe import __version__
+from mccprobe.base.console import Console
 from mccprobe.cli.common import cache_directory
-from mccprobe.console import Console
 from mccprobe.report.lines import joined, one_line
 
 CONTEXT = {"help_option_names": ["-h", "--help"]}
@@ -31,7 +31,7 @@ def wrapper() -> None:
 
 
 def _prefix(given: Path | None) -> Path:
-    from mccprobe.wrapper.install import default_prefix
+    from mccprobe.build.wrapper.install import default_prefix
 
     return given if given is not None else default_prefix()
 
@@ -52,10 +52,10 @@ def install(console: Console, mcc: str | None, prefix: Path | None, name: str | 
     Example:
       mccprobe wrapper install --set gemm-s4000 --prefix ~/.local
     """
-    from mccprobe.toolchain.sim import SIMULATED_MARK
-    from mccprobe.wrapper.flagset import DEFAULT_SET, wrapper_sets
-    from mccprobe.wrapper.install import find_compiler, found_in_path
-    from mccprobe.wrapper.install import install as install_wrapper
+    from mccprobe.build.wrapper.flagset import DEFAULT_SET, wrapper_sets
+    from mccprobe.build.wrapper.install import find_compiler, found_in_path
+    from mccprobe.build.wrapper.install import install as install_wrapper
+    from mccprobe.targets.sim.toolchain import SIMULATED_MARK
 
     sets = wrapper_sets(name or DEFAULT_SET)
     compiler = find_compiler(mcc)
@@ -102,8 +102,8 @@ def remove(console: Console, prefix: Path | None, as_json: bool) -> int:
     Example:
       mccprobe wrapper remove
     """
-    from mccprobe.wrapper.install import remove as remove_wrapper
-    from mccprobe.wrapper.install import wrapper_path
+    from mccprobe.build.wrapper.install import remove as remove_wrapper
+    from mccprobe.build.wrapper.install import wrapper_path
 
     path = wrapper_path(_prefix(prefix))
     stamp = remove_wrapper(_prefix(prefix))
@@ -127,10 +127,10 @@ def show(console: Console, prefix: Path | None, name: str | None, mcc: str | Non
     Example:
       mccprobe wrapper show --set gemm-s4000
     """
-    from mccprobe.errors import WrapperNotInstalled
-    from mccprobe.wrapper.flagset import wrapper_sets
-    from mccprobe.wrapper.install import find_compiler, read_installed, wrapper_path
-    from mccprobe.wrapper.script import generate
+    from mccprobe.base.errors import WrapperNotInstalled
+    from mccprobe.build.wrapper.flagset import wrapper_sets
+    from mccprobe.build.wrapper.install import find_compiler, read_installed, wrapper_path
+    from mccprobe.build.wrapper.script import generate
 
     if name is not None:
         text = generate(find_compiler(mcc).path, wrapper_sets(name))
@@ -161,7 +161,7 @@ def status(console: Console, prefix: Path | None, source: Path | None, as_json: 
     Example:
       mccprobe wrapper status --source kernel.mu
     """
-    from mccprobe.wrapper.status import wrapper_status
+    from mccprobe.build.wrapper.status import wrapper_status
 
     found = wrapper_status(_prefix(prefix), source)
     if as_json:
@@ -206,11 +206,11 @@ def exec_(console: Console, mcc: str | None, name: str | None, as_json: bool, co
     Example:
       mccprobe wrapper exec --set gemm-s4000 -- make -j4
     """
-    from mccprobe.errors import CompilerNotFound
-    from mccprobe.trace.streams import own_stderr
-    from mccprobe.wrapper.flagset import DEFAULT_SET, wrapper_sets
-    from mccprobe.wrapper.install import find_compiler
-    from mccprobe.wrapper.run_in_front import run_in_front
+    from mccprobe.base.errors import CompilerNotFound
+    from mccprobe.base.streams import own_stderr
+    from mccprobe.build.wrapper.flagset import DEFAULT_SET, wrapper_sets
+    from mccprobe.build.wrapper.install import find_compiler
+    from mccprobe.build.wrapper.run_in_front import run_in_front
 
     sets = wrapper_sets(name or DEFAULT_SET)
     compiler = find_compiler(mcc)

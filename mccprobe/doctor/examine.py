@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from mccprobe.base.errors import ExitCode, MccprobeError
 from mccprobe.doctor.selftest import Checked, counted, self_test
 from mccprobe.doctor.subject import CONTRADICTED
 from mccprobe.doctor.surroundings import Cache, Part, find_parts, look_at_cache
-from mccprobe.errors import ExitCode, MccprobeError
-from mccprobe.toolchain.base import Toolchain
-from mccprobe.toolchain.inventory import Entry, inventory
-from mccprobe.toolchain.mcc import MccPaths, find_mcc, mcc_toolchain
-from mccprobe.toolchain.sim import sim_toolchain
+from mccprobe.targets.inventory import Entry, inventory
+from mccprobe.targets.mcc.toolchain import MccPaths, find_mcc, mcc_toolchain
+from mccprobe.targets.protocol import Toolchain
+from mccprobe.targets.sim.toolchain import sim_toolchain
 
 TOOLCHAINS = ("auto", "mcc", "sim")
 NO_MCC = "no mcc is here: what follows is the stand-in, and says nothing of mcc"

@@ -7,15 +7,15 @@ import os
 import re
 from pathlib import Path
 
+from mccprobe.base.errors import MccprobeError
 from mccprobe.doctor.probes import probe
 from mccprobe.doctor.subject import RUNNING, SAID, Answer, Made, Subject, Unasked, answer, no, why, yes
-from mccprobe.errors import MccprobeError
-from mccprobe.flags.ask import REFUSALS, Compiler, ask_flags, ask_options
-from mccprobe.flags.catalogue import load_catalogue
-from mccprobe.flags.entries import Flag
-from mccprobe.toolchain.jobs import JobKind, front_end_argv
-from mccprobe.toolchain.mcc import toolkit_root
-from mccprobe.toolchain.probe import ARCHITECTURES, KERNEL, accepted_pins
+from mccprobe.targets.flags.ask import REFUSALS, Compiler, ask_flags, ask_options
+from mccprobe.targets.flags.catalogue import load_catalogue
+from mccprobe.targets.flags.entries import Flag
+from mccprobe.targets.llvm.jobs import JobKind, front_end_argv
+from mccprobe.targets.llvm.probe import ARCHITECTURES, KERNEL, accepted_pins
+from mccprobe.targets.mcc.toolchain import toolkit_root
 
 LLVM_MAJOR = 14  # of mcc 5.2.0 and of the article's 3.1.0
 LIMIT = "-opt-bisect-limit"

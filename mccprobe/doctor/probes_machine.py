@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from mccprobe.binary.elf import SHN_UNDEF, iter_symbols, parse_elf
+from mccprobe.base.errors import MccprobeError
 from mccprobe.doctor.probes import probe
 from mccprobe.doctor.subject import Answer, Subject, Unasked, answer, no, why, yes
-from mccprobe.errors import MccprobeError
-from mccprobe.model.limits import PUBLIC_LIMITS, Constant, Limits
-from mccprobe.planner.machine import MULTIPROCESSORS
-from mccprobe.toolchain.locate import which
+from mccprobe.objects.binary.elf import SHN_UNDEF, iter_symbols, parse_elf
+from mccprobe.objects.model.limits import PUBLIC_LIMITS, Constant, Limits
+from mccprobe.targets.llvm.locate import which
+from mccprobe.tuning.plan.machine import MULTIPROCESSORS
 
 GMI = "mthreads-gmi"
 RUNTIME_SYMBOLS = ("musaLaunchKernel", "__musaRegisterFatBinary", "__musaRegisterFunction")

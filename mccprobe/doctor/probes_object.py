@@ -5,27 +5,27 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from mccprobe.binary.assembly import read_metadata_texts
-from mccprobe.binary.bundle import MAGIC, Bundle, parse_bundle, target_of
-from mccprobe.binary.document import read_messagepack
-from mccprobe.binary.elf import EM_MTGPU, machine_of, parse_elf, read_code_symbols
-from mccprobe.binary.metadata import MTGPU, iter_documents_of, read_document
-from mccprobe.binary.notes import MTGPU_METADATA, read_elf_notes
-from mccprobe.binary.read import images_of
-from mccprobe.binary.records import KernelMetadata, Note
-from mccprobe.console import number_of
+from mccprobe.base.console import number_of
+from mccprobe.base.errors import MccprobeError
 from mccprobe.doctor.probes import probe
 from mccprobe.doctor.subject import Answer, Subject, Unasked, answer, no, parse_text, why, yes
-from mccprobe.errors import MccprobeError
-from mccprobe.isa.lint_rules import SHARED_SYMBOLS
-from mccprobe.isa.listing import objdump_format, parse_listing
-from mccprobe.isa.pipes import UNKNOWN
-from mccprobe.isa.records import OTHER, Function, Listing
-from mccprobe.isa.registers import registers_of
-from mccprobe.isa.words import geometry
-from mccprobe.model.resources import MCC_RESERVE_BYTES
-from mccprobe.toolchain.jobs import DEVICE_TRIPLES, JobKind
-from mccprobe.toolchain.probe import BUNDLE_ID, METADATA_MARK
+from mccprobe.objects.binary.assembly import read_metadata_texts
+from mccprobe.objects.binary.bundle import MAGIC, Bundle, parse_bundle, target_of
+from mccprobe.objects.binary.document import read_messagepack
+from mccprobe.objects.binary.elf import EM_MTGPU, machine_of, parse_elf, read_code_symbols
+from mccprobe.objects.binary.metadata import MTGPU, iter_documents_of, read_document
+from mccprobe.objects.binary.notes import MTGPU_METADATA, read_elf_notes
+from mccprobe.objects.binary.read import images_of
+from mccprobe.objects.binary.records import KernelMetadata, Note
+from mccprobe.objects.isa.lint_rules import SHARED_SYMBOLS
+from mccprobe.objects.isa.listing import objdump_format, parse_listing
+from mccprobe.objects.isa.pipes import UNKNOWN
+from mccprobe.objects.isa.records import OTHER, Function, Listing
+from mccprobe.objects.isa.registers import registers_of
+from mccprobe.objects.isa.words import geometry
+from mccprobe.objects.model.resources import MCC_RESERVE_BYTES
+from mccprobe.targets.llvm.jobs import DEVICE_TRIPLES, JobKind
+from mccprobe.targets.llvm.probe import BUNDLE_ID, METADATA_MARK
 
 IDENT = bytes.fromhex("7f454c46 02 01 01 00")  # ELF64, little-endian, version 1, OSABI 0
 SPILL_BASE_KIND = 19  # of an argument, "Global Spill Base" in public -S text

@@ -5,15 +5,15 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from mccprobe.binary.metadata import ALL_ONES
+from mccprobe.base.process import RunResult
 from mccprobe.doctor.probes import probe
 from mccprobe.doctor.subject import Answer, Subject, Unasked, answer, no, why, yes
-from mccprobe.gate.launchable import kernels_in
-from mccprobe.model.limits import ARTICLE_LIMITS, PUBLIC_LIMITS
-from mccprobe.planner.machine import L2_BYTES, SDK_ACCUMULATOR_FLOATS
-from mccprobe.process import RunResult
-from mccprobe.toolchain.jobs import JobKind
-from mccprobe.why.llvm_tools import find_tool
+from mccprobe.objects.binary.metadata import ALL_ONES
+from mccprobe.objects.model.limits import ARTICLE_LIMITS, PUBLIC_LIMITS
+from mccprobe.targets.llvm.jobs import JobKind
+from mccprobe.targets.llvm.llvm_tools import find_tool
+from mccprobe.tuning.check.launchable import kernels_in
+from mccprobe.tuning.plan.machine import L2_BYTES, SDK_ACCUMULATOR_FLOATS
 
 PROBE_KERNEL = "mccprobe_probe"  # of toolchain.probe.KERNEL, which has no barrier and no launch bounds
 # Fields of musaDeviceProp, named as in CUDA's cudaDeviceProp; each is asked by a program of its own, for an SDK

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import textwrap
 
-from mccprobe.console import number_of
+from mccprobe.base.console import number_of
 from mccprobe.doctor.examine import Examination, SelfTest, costs_of
 from mccprobe.doctor.selftest import Checked, counted
 from mccprobe.doctor.subject import CONFIRMED, CONTRADICTED, UNCHECKED
 from mccprobe.report.fence import code, escaped
 from mccprobe.report.lines import joined
-from mccprobe.toolchain.inventory import Entry
+from mccprobe.targets.inventory import Entry
 
 SIMULATED = "SIMULATED: confirmed on a stand-in says nothing of mcc"
 WIDTH = 92  # of a line of ids, in characters

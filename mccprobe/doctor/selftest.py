@@ -8,12 +8,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from mccprobe.base.errors import Interrupted, MccprobeError
 from mccprobe.doctor import probes_driver, probes_machine, probes_object, probes_relied
 from mccprobe.doctor.assumptions import Assumption, assumptions
 from mccprobe.doctor.probes import PROBES
 from mccprobe.doctor.subject import STATES, UNCHECKED, Answer, Subject, Unasked
-from mccprobe.errors import Interrupted, MccprobeError
-from mccprobe.toolchain.base import Toolchain
+from mccprobe.targets.protocol import Toolchain
 
 MODULES = (probes_driver, probes_object, probes_machine, probes_relied)  # importing them fills PROBES
 STAND_IN = "the stand-in makes x86-64 code: it cannot answer for MTGPU"

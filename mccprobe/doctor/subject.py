@@ -13,17 +13,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from mccprobe.binary.read import images_of, read_kernels
-from mccprobe.binary.records import DeviceImage, KernelMetadata
-from mccprobe.errors import MccprobeError
-from mccprobe.isa.listing import parse_listing
-from mccprobe.isa.records import Listing
-from mccprobe.process import RunResult, RunSpec, run
-from mccprobe.toolchain.base import Toolchain
-from mccprobe.toolchain.jobs import Job, JobKind, back_end_argv, parse_jobs
-from mccprobe.toolchain.locate import is_program
-from mccprobe.toolchain.mcc import MccToolchain, toolkit_root
-from mccprobe.toolchain.probe import ARCHITECTURES, KERNEL, PROBE_TIMEOUT_S, PROGRAM
+from mccprobe.base.errors import MccprobeError
+from mccprobe.base.process import RunResult, RunSpec, run
+from mccprobe.objects.binary.read import images_of, read_kernels
+from mccprobe.objects.binary.records import DeviceImage, KernelMetadata
+from mccprobe.objects.isa.listing import parse_listing
+from mccprobe.objects.isa.records import Listing
+from mccprobe.targets.llvm.jobs import Job, JobKind, back_end_argv, parse_jobs
+from mccprobe.targets.llvm.locate import is_program
+from mccprobe.targets.llvm.probe import ARCHITECTURES, KERNEL, PROBE_TIMEOUT_S, PROGRAM
+from mccprobe.targets.mcc.toolchain import MccToolchain, toolkit_root
+from mccprobe.targets.protocol import Toolchain
 
 CONFIRMED, CONTRADICTED, UNCHECKED = "confirmed", "contradicted", "unchecked"
 STATES = (CONFIRMED, CONTRADICTED, UNCHECKED)

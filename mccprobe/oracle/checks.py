@@ -16,9 +16,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-from mccprobe.errors import OracleUnusable
+from mccprobe.base.errors import OracleUnusable
+from mccprobe.base.process import RunResult, RunSpec, run
 from mccprobe.oracle.verdict import Outcome, Verdict
-from mccprobe.process import RunResult, RunSpec, run
 
 SKIP_STATUS = 125  # git bisect: "this revision cannot be tested"
 CANNOT_EXECUTE = (126, 127)  # a shell's "not executable" and "not found"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from mccprobe.process import RunSpec, run
-from mccprobe.toolchain.locate import QUERY_TIMEOUT_S, which
+from mccprobe.base.process import RunSpec, run
+from mccprobe.targets.llvm.locate import QUERY_TIMEOUT_S, which
 
 DEMANGLERS = ("c++filt", "llvm-cxxfilt", *(f"llvm-cxxfilt-{major}" for major in range(21, 12, -1)))
 MAX_ARGUMENT_BYTES = 1 << 16  # of one command line; systems allow at least 128 KiB

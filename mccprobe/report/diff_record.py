@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from mccprobe import __version__
-from mccprobe.isa.change import KINDS, Entry, FunctionChange
-from mccprobe.isa.diff import ImageChange
-from mccprobe.isa.pipes import UNKNOWN, mix
-from mccprobe.isa.records import Function, Instruction
+from mccprobe.objects.isa.change import KINDS, Entry, FunctionChange
+from mccprobe.objects.isa.diff import ImageChange
+from mccprobe.objects.isa.pipes import UNKNOWN, mix
+from mccprobe.objects.isa.records import Function, Instruction
 from mccprobe.report.lines import joined
 
 SCHEMA_VERSION = 1

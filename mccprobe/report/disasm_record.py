@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from mccprobe import __version__
-from mccprobe.isa.disassemble import ImageListing
-from mccprobe.isa.flow import Flow, Loop, isa_of
-from mccprobe.isa.pipes import UNKNOWN
-from mccprobe.isa.records import Function, Instruction
-from mccprobe.isa.summary import INSTRUCTION_CACHE_BYTES, Summary, WordCounts, summarise
-from mccprobe.isa.words import Word, words_of
+from mccprobe.objects.isa.disassemble import ImageListing
+from mccprobe.objects.isa.flow import Flow, Loop, isa_of
+from mccprobe.objects.isa.pipes import UNKNOWN
+from mccprobe.objects.isa.records import Function, Instruction
+from mccprobe.objects.isa.summary import INSTRUCTION_CACHE_BYTES, Summary, WordCounts, summarise
+from mccprobe.objects.isa.words import Word, words_of
 
 SCHEMA_VERSION = 1
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from mccprobe.isa.flow import Loop
-from mccprobe.isa.pipes import pipe_table
-from mccprobe.isa.records import Instruction
-from mccprobe.isa.summary import INSTRUCTION_CACHE_BYTES, Summary, WordCounts
+from mccprobe.objects.isa.flow import Loop
+from mccprobe.objects.isa.pipes import pipe_table
+from mccprobe.objects.isa.records import Instruction
+from mccprobe.objects.isa.summary import INSTRUCTION_CACHE_BYTES, Summary, WordCounts
 from mccprobe.report.disasm_record import FunctionView, ImageView, fits_cache
 from mccprobe.report.lines import joined
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from mccprobe.console import visible
+from mccprobe.base.console import visible
 
 _TICKS = re.compile(r"`+")
 # what Markdown gives a meaning in the middle of a sentence, and at its start

@@ -11,11 +11,20 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from mccprobe.binary.elf import ET_REL, HOSTS, STT_FUNC, STT_OBJECT, Elf, iter_symbols, parse_elf, read_code_symbols
-from mccprobe.binary.metadata import MTGPU
-from mccprobe.binary.read import SIMULATED
-from mccprobe.binary.records import DeviceImage, KernelMetadata
-from mccprobe.errors import BadElf
+from mccprobe.base.errors import BadElf
+from mccprobe.objects.binary.elf import (
+    ET_REL,
+    HOSTS,
+    STT_FUNC,
+    STT_OBJECT,
+    Elf,
+    iter_symbols,
+    parse_elf,
+    read_code_symbols,
+)
+from mccprobe.objects.binary.metadata import MTGPU
+from mccprobe.objects.binary.read import SIMULATED
+from mccprobe.objects.binary.records import DeviceImage, KernelMetadata
 
 SIM_HEADING = SIMULATED
 

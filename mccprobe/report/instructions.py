@@ -1,6 +1,6 @@
 """Instructions of each kernel of an image: from its own text, or from a disassembler that is here.
 
-A device ELF is only bytes; what stands in them is told by a disassembler (`mccprobe.isa.disassemble`).
+A device ELF is only bytes; what stands in them is told by a disassembler (`mccprobe.objects.isa.disassemble`).
 Where there is none, the count is None with the reason: words without a disassembler are no instructions.
 """
 
@@ -12,16 +12,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from mccprobe.binary.read import code_symbols
-from mccprobe.binary.records import DeviceImage
-from mccprobe.errors import MccprobeError
-from mccprobe.isa.count import CodeCount, count_amdgpu, count_function, count_x86
-from mccprobe.isa.disassemble import Disassemblers, by_tools, disassemble, find_stock, is_x86
-from mccprobe.isa.pipes import UNKNOWN
-from mccprobe.isa.records import Function, Listing
-from mccprobe.isa.summary import summarise
-from mccprobe.model.resources import InstructionMix
-from mccprobe.toolchain.mcc import MccPaths, find_mcc
+from mccprobe.base.errors import MccprobeError
+from mccprobe.objects.binary.read import code_symbols
+from mccprobe.objects.binary.records import DeviceImage
+from mccprobe.objects.isa.count import CodeCount, count_amdgpu, count_function, count_x86
+from mccprobe.objects.isa.disassemble import Disassemblers, by_tools, disassemble, find_stock, is_x86
+from mccprobe.objects.isa.pipes import UNKNOWN
+from mccprobe.objects.isa.records import Function, Listing
+from mccprobe.objects.isa.summary import summarise
+from mccprobe.objects.model.resources import InstructionMix
+from mccprobe.targets.mcc.toolchain import MccPaths, find_mcc
 
 _SHARED_SYMBOLS = ("llvm.musa.kernel.", "llvm.mtgpu.kernel.")  # of mcc, of hand assembly (mtgpu.md 4.1, 4.2)
 _NO_TOOL = {"mtgpu-elf": "MTGPU code is told by the SDK's llvm-objdump alone, and it is not here"}

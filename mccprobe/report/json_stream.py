@@ -12,7 +12,7 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
-from mccprobe.console import Console, json_safe, json_text
+from mccprobe.base.console import Console, json_safe, json_text
 
 PIECE_CHARACTERS = 1 << 16  # handed on at a time
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from mccprobe.console import visible
+from mccprobe.base.console import visible
 
 
 def one_line(text: str) -> str:

@@ -15,10 +15,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from mccprobe.binary.records import KernelMetadata
-from mccprobe.errors import SourceDoesNotCompile
-from mccprobe.process import RunSpec, run
-from mccprobe.toolchain.cuda import CudaToolchain
+from mccprobe.base.errors import SourceDoesNotCompile
+from mccprobe.base.process import RunSpec, run
+from mccprobe.objects.binary.records import KernelMetadata
+from mccprobe.targets.nvidia.toolchain import CudaToolchain
 
 COMPILE_TIMEOUT_S = 300.0
 SOURCE_FORMAT = "ptxas"

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from mccprobe.errors import ExitCode
+from mccprobe.base.errors import ExitCode
 from mccprobe.search.spans import Span
 
 SCHEMA_VERSION = 1

@@ -9,10 +9,10 @@ import csv
 import io
 from collections.abc import Iterable, Iterator
 
-from mccprobe.console import visible
-from mccprobe.model.estimate import AT_MOST, Occupancy
-from mccprobe.model.frames import flat_row
-from mccprobe.model.resources import KernelResources, is_mtgpu, sources
+from mccprobe.base.console import visible
+from mccprobe.objects.model.estimate import AT_MOST, Occupancy
+from mccprobe.objects.model.frames import flat_row
+from mccprobe.objects.model.resources import KernelResources, is_mtgpu, sources
 from mccprobe.report.lines import joined, one_line
 from mccprobe.report.published import Comparison, scalar_text
 from mccprobe.report.resources_record import ResourceReport

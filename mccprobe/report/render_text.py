@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 
-from mccprobe.console import number_of
+from mccprobe.base.console import number_of
 from mccprobe.report.lines import one_line
 from mccprobe.report.record import BisectReport, Status, TableCell
 

@@ -1,6 +1,6 @@
 """`mccprobe report`: from files to one record of all kernels, and to the document of `--json`.
 
-Flow: file or source -> images (`mccprobe.binary`) -> kernels -> `KernelResources` (`mccprobe.model`).
+Flow: file or source -> images (`mccprobe.objects.binary`) -> kernels -> `KernelResources` (`mccprobe.objects.model`).
 Nothing is printed here. What a file does not say is None, never 0.
 """
 
@@ -13,22 +13,22 @@ from pathlib import Path
 from typing import Any
 
 from mccprobe import __version__
-from mccprobe.binary.read import is_simulated, read_images, read_kernels
-from mccprobe.binary.records import DeviceImage, KernelMetadata
-from mccprobe.errors import InputError, MccprobeError
-from mccprobe.isa.by_table import tables_folder
-from mccprobe.isa.disassemble import Disassemblers, disassemble
-from mccprobe.kernel.spec import KernelSpec
-from mccprobe.model.frames import Frame, kernels_frame
-from mccprobe.model.resources import UNITS, InstructionMix, KernelResources, Options, resources_of
+from mccprobe.base.errors import InputError, MccprobeError
+from mccprobe.build.device_source import SourceOptions, compile_source, is_source, sources_and_arguments
+from mccprobe.objects.binary.read import is_simulated, read_images, read_kernels
+from mccprobe.objects.binary.records import DeviceImage, KernelMetadata
+from mccprobe.objects.isa.by_table import tables_folder
+from mccprobe.objects.isa.disassemble import Disassemblers, disassemble
+from mccprobe.objects.model.frames import Frame, kernels_frame
+from mccprobe.objects.model.resources import UNITS, InstructionMix, KernelResources, Options, resources_of
+from mccprobe.oracle.kernel.spec import KernelSpec
 from mccprobe.report.demangled import demangled
-from mccprobe.report.device_source import SourceOptions, compile_source, is_source, sources_and_arguments
 from mccprobe.report.disasm_record import ImageView, view
 from mccprobe.report.host_elf import SIM_HEADING, host_kernels
 from mccprobe.report.instructions import ImageCode, disassemblers, image_code
 from mccprobe.report.ptxas import kernels_of_source
 from mccprobe.report.published import Comparison, compare
-from mccprobe.toolchain.cuda import cuda_toolchain
+from mccprobe.targets.nvidia.toolchain import cuda_toolchain
 
 
 @dataclass(frozen=True)

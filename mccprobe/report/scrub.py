@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from mccprobe.console import number_of
+from mccprobe.base.console import number_of
 
 SECRET_NAMES = re.compile(r"TOKEN|SECRET|PASS|CREDENTIAL|AUTH|(?:^|_)KEY|PRIVATE|COOKIE", re.IGNORECASE)
 # variables whose values say nothing of a person; what they may hold of a home or a user is found by that name

@@ -9,7 +9,7 @@ import io
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from mccprobe.console import cells
+from mccprobe.base.console import cells
 from mccprobe.report.lines import one_line
 
 GAP = 2  # columns between two cells

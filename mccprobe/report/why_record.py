@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from mccprobe.errors import ExitCode
+from mccprobe.base.errors import ExitCode
 from mccprobe.report.record import BisectReport
 
 SCHEMA_VERSION = 1

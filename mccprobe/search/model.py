@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
 
-from mccprobe.errors import UsageError
+from mccprobe.base.errors import UsageError
 from mccprobe.oracle.verdict import Outcome, Unbuildable, Verdict
 from mccprobe.search.trial import Trial
 

@@ -23,7 +23,7 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from mccprobe.errors import BudgetSpent
+from mccprobe.base.errors import BudgetSpent
 from mccprobe.oracle.verdict import Verdict
 
 Item = TypeVar("Item", bound=Hashable)

@@ -10,14 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from mccprobe.bench.clock import EMULATION, Reading
-from mccprobe.bench.health import Health
-from mccprobe.bench.measure import Side, measure
-from mccprobe.bench.session import BenchSettings, Contender, Hooks, bench_kernels
-from mccprobe.gate.check import Coverage, GateReport
-from mccprobe.gate.score import BASELINE_GFLOPS, grader_score, speed_points
-from mccprobe.kernel.spec import Case, shipped_kernel
+from mccprobe.oracle.kernel.spec import Case, shipped_kernel
 from mccprobe.oracle.verdict import Verdict
+from mccprobe.tuning.bench.clock import EMULATION, Reading
+from mccprobe.tuning.bench.health import Health
+from mccprobe.tuning.bench.measure import Side, measure
+from mccprobe.tuning.bench.session import BenchSettings, Contender, Hooks, bench_kernels
+from mccprobe.tuning.check.check import Coverage, GateReport
+from mccprobe.tuning.check.score import BASELINE_GFLOPS, grader_score, speed_points
 
 CASE = Case("large", 8192, 8192, 16384)
 Launches = Mapping[str, int]
@@ -51,9 +51,9 @@ class ToldTimer:
 
 def gate(*checked: str, unchecked: tuple[str, ...] = (), faults: tuple[str, ...] = ()) -> GateReport:
     """A report that passed with these kernels (its cases are those of `passing_case`)."""
-    from mccprobe.gate.build import CaseResult
-    from mccprobe.gate.cases import PlannedCase
-    from mccprobe.gate.check import CheckedCase
+    from mccprobe.tuning.check.build import CaseResult
+    from mccprobe.tuning.check.cases import PlannedCase
+    from mccprobe.tuning.check.check import CheckedCase
 
     case = Case("c", 1, 1, 1)
     result = CaseResult(case, 1, Verdict.GOOD, "", 0.0, 1.0, dict.fromkeys(checked, 1), 0.1, device="MTT S4000")

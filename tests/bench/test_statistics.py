@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mccprobe.bench.statistics import (
+from mccprobe.tuning.bench.statistics import (
     bootstrap_interval,
     find_two_clusters,
     median_interval,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from mccprobe.binary.archive import is_archive, iter_members
-from mccprobe.errors import BadBinary
+from mccprobe.base.errors import BadBinary
+from mccprobe.objects.binary.archive import is_archive, iter_members
 
 from .writer import archive
 

@@ -7,11 +7,11 @@ from collections.abc import Callable
 
 import pytest
 
-from mccprobe.binary import bundle as bundles
-from mccprobe.binary import compressed as packed
-from mccprobe.binary.bundle import MAX_ID_BYTES, is_text_bundle, parse_bundle, parse_text_bundle
-from mccprobe.binary.compressed import MAX_RATIO, expand, is_compressed, max_expanded
-from mccprobe.errors import BadBundle
+from mccprobe.base.errors import BadBundle
+from mccprobe.objects.binary import bundle as bundles
+from mccprobe.objects.binary import compressed as packed
+from mccprobe.objects.binary.bundle import MAX_ID_BYTES, is_text_bundle, parse_bundle, parse_text_bundle
+from mccprobe.objects.binary.compressed import MAX_RATIO, expand, is_compressed, max_expanded
 
 from .writer import bundle, compressed, text_bundle
 

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mccprobe.binary.bundle import parse_bundle, parse_text_bundle, target_of
-from mccprobe.binary.compressed import expand
-from mccprobe.binary.read import images_of
-from mccprobe.errors import BadBundle
+from mccprobe.base.errors import BadBundle
+from mccprobe.objects.binary.bundle import parse_bundle, parse_text_bundle, target_of
+from mccprobe.objects.binary.compressed import expand
+from mccprobe.objects.binary.read import images_of
 
 from .writer import bundle, compressed, mtgpu_document, mtgpu_elf, mtgpu_kernel, text_bundle
 

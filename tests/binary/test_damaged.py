@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mccprobe.binary.listed import shown_image
-from mccprobe.binary.read import code_symbols, images_of, read_kernels, read_notes
-from mccprobe.errors import MccprobeError
+from mccprobe.base.errors import MccprobeError
+from mccprobe.objects.binary.listed import shown_image
+from mccprobe.objects.binary.read import code_symbols, images_of, read_kernels, read_notes
 
 from .writer import (
     BODY,

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from mccprobe.binary.read import code_symbols, images_of, is_listing, read_images, read_kernels, read_notes
-from mccprobe.errors import BadBundle, BadElf, InputError
+from mccprobe.base.errors import BadBundle, BadElf, InputError
+from mccprobe.objects.binary.read import code_symbols, images_of, is_listing, read_images, read_kernels, read_notes
 
 from .writer import (
     BODY,

@@ -7,10 +7,10 @@ from typing import Any
 import msgpack
 import pytest
 
-from mccprobe.binary.describe import decode_note
-from mccprobe.binary.document import MAX_DEPTH, QUICK_ITEMS, plain, read_messagepack, read_yaml, scalar_of
-from mccprobe.binary.notes import Note
-from mccprobe.errors import BadMetadata
+from mccprobe.base.errors import BadMetadata
+from mccprobe.objects.binary.describe import decode_note
+from mccprobe.objects.binary.document import MAX_DEPTH, QUICK_ITEMS, plain, read_messagepack, read_yaml, scalar_of
+from mccprobe.objects.binary.notes import Note
 
 LONG = QUICK_ITEMS + 1  # items from which the bytes are walked over first
 VALUES = {

@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mccprobe.binary.document import MAX_DEPTH, plain, read_messagepack, read_yaml
-from mccprobe.binary.read import images_of, read_kernels
-from mccprobe.binary.records import KernelMetadata
-from mccprobe.errors import BadMetadata
+from mccprobe.base.errors import BadMetadata
+from mccprobe.objects.binary.document import MAX_DEPTH, plain, read_messagepack, read_yaml
+from mccprobe.objects.binary.read import images_of, read_kernels
+from mccprobe.objects.binary.records import KernelMetadata
 
 from .writer import (
     BODY,

@@ -10,9 +10,9 @@ from elftools.elf.elffile import ELFFile
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mccprobe.binary.elf import parse_elf
-from mccprobe.binary.notes import MAX_NOTES, iter_notes, read_elf_notes
-from mccprobe.errors import BadNote
+from mccprobe.base.errors import BadNote
+from mccprobe.objects.binary.elf import parse_elf
+from mccprobe.objects.binary.notes import MAX_NOTES, iter_notes, read_elf_notes
 
 from .writer import ET_DYN, ElfWriter, Part, note, padded
 

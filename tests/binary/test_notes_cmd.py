@@ -10,9 +10,9 @@ import jsonschema
 import pytest
 from click.testing import CliRunner, Result
 
+from mccprobe.base.console import Console
+from mccprobe.base.errors import BadElf, InputError
 from mccprobe.cli.notes_cmd import notes
-from mccprobe.console import Console
-from mccprobe.errors import BadElf, InputError
 
 from .writer import (
     BODY,

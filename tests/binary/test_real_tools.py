@@ -15,10 +15,10 @@ from pathlib import Path
 import pytest
 from elftools.elf.elffile import ELFFile
 
-from mccprobe.binary.amdgpu import PROCESSORS
-from mccprobe.binary.document import read_messagepack, read_yaml
-from mccprobe.binary.elf import parse_elf
-from mccprobe.binary.read import code_symbols, images_of, read_images, read_kernels, read_notes
+from mccprobe.objects.binary.amdgpu import PROCESSORS
+from mccprobe.objects.binary.document import read_messagepack, read_yaml
+from mccprobe.objects.binary.elf import parse_elf
+from mccprobe.objects.binary.read import code_symbols, images_of, read_images, read_kernels, read_notes
 
 from .writer import mtgpu_assembly, mtgpu_document, mtgpu_kernel
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mccprobe.binary.read import images_of, read_kernels
+from mccprobe.objects.binary.read import images_of, read_kernels
 
 from .writer import mtgpu_assembly, mtgpu_document, mtgpu_kernel
 

@@ -127,8 +127,8 @@ def test_flags(run_cli: RunCli, source: Path) -> None:
 @pytest.mark.clean
 @pytest.mark.toolchain("clang-14")
 def test_a_flag_that_fits_several_entries(run_cli: RunCli, source: Path) -> None:
-    from mccprobe.errors import AmbiguousFlag
-    from mccprobe.flags.catalogue import load_catalogue
+    from mccprobe.base.errors import AmbiguousFlag
+    from mccprobe.targets.flags.catalogue import load_catalogue
 
     suffixes = {flag.name.rpartition("-")[2] for flag in load_catalogue().flags.values()}
     for suffix in sorted(suffixes):

@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
+from mccprobe.base.console import Console
 from mccprobe.cli import main
-from mccprobe.console import Console
 
 FLAG = ("--flag", "-enable-loopinterchange")
 STAGES = ("compiling the bad build", "searching", "trial 3:", "trial 6:", "spot check")

@@ -15,27 +15,27 @@ from typing import Any
 
 import pytest
 
-from mccprobe import process
-from mccprobe.bisect_run.options import BisectOptions
-from mccprobe.bisect_run.plan import make_plan
-from mccprobe.bisect_run.run import Progress, run_bisection
-from mccprobe.compilation.dask_executor import DaskExecutor
-from mccprobe.compilation.executor import Executor, LocalExecutor
-from mccprobe.compilation.job import OUTPUT, CompileJob, compile_once
-from mccprobe.compilation.journal import Journal
-from mccprobe.compilation.session import Session
-from mccprobe.compilation.store import RunDirectory
-from mccprobe.compilation.travel import Packer, StaysHere, Travelling, dependency_names, refusal
-from mccprobe.errors import Interrupted, ToolchainError
-from mccprobe.flag_search.objectives import Time
-from mccprobe.flag_search.subjects import GatedKernel, GateSettings, Made, judge_beside
-from mccprobe.kernel.spec import shipped_kernel
+from mccprobe.base import process
+from mccprobe.base.errors import Interrupted, ToolchainError
+from mccprobe.bisection.options import BisectOptions
+from mccprobe.bisection.plan import make_plan
+from mccprobe.bisection.run import Progress, run_bisection
+from mccprobe.build.dask_executor import DaskExecutor
+from mccprobe.build.executor import Executor, LocalExecutor
+from mccprobe.build.job import OUTPUT, CompileJob, compile_once
+from mccprobe.build.journal import Journal
+from mccprobe.build.session import Session
+from mccprobe.build.store import RunDirectory
+from mccprobe.build.travel import Packer, StaysHere, Travelling, dependency_names, refusal
+from mccprobe.explain.options import WhyOptions
+from mccprobe.explain.run import plan_of, run_why
 from mccprobe.oracle.checks import Expected, ReferenceOracle, observe_in
-from mccprobe.toolchain.clang import clang_toolchain
-from mccprobe.toolchain.jobs import back_end_argv
-from mccprobe.toolchain.sim import sim_toolchain
-from mccprobe.why.options import WhyOptions
-from mccprobe.why.run import plan_of, run_why
+from mccprobe.oracle.kernel.spec import shipped_kernel
+from mccprobe.targets.clang.toolchain import clang_toolchain
+from mccprobe.targets.llvm.jobs import back_end_argv
+from mccprobe.targets.sim.toolchain import sim_toolchain
+from mccprobe.tuning.flag_search.objectives import Time
+from mccprobe.tuning.flag_search.subjects import GatedKernel, GateSettings, Made, judge_beside
 
 CASE = Path(__file__).resolve().parents[1] / "cases" / "02-constraint-elim-trunc" / "test.c"
 QUESTION = BisectOptions(
@@ -125,7 +125,7 @@ def test_drivers_stay(run: RunDirectory) -> None:
 
 
 def test_no_scheduler(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mccprobe.compilation.dask_executor.CONNECT_S", 1.0)
+    monkeypatch.setattr("mccprobe.build.dask_executor.CONNECT_S", 1.0)
     with pytest.raises(ToolchainError, match="no Dask scheduler at"):
         DaskExecutor("tcp://127.0.0.1:9")
 
@@ -148,7 +148,7 @@ def test_a_worker_with_another_compiler_is_refused(
 def test_where_every_worker_is_refused(
     executor: DaskExecutor, fake: Path, run: RunDirectory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("mccprobe.compilation.travel.compiler_digest", lambda path: "of a compiler that is only here")
+    monkeypatch.setattr("mccprobe.build.travel.compiler_digest", lambda path: "of a compiler that is only here")
     with pytest.raises(ToolchainError, match=r"no worker of .* can be used") as caught:
         executor.compile(fake_jobs(fake, run, 1)[0])
     assert all(name in caught.value.detail for name in ("one:", "two:", "device:", "odd:"))
@@ -181,7 +181,7 @@ def test_what_is_compared_is_measured_on_one_worker(
     executor: DaskExecutor, told: Told, cluster: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As long as it is there; that it is another one from then on is told."""
-    monkeypatch.setattr("mccprobe.compilation.dask_executor.GPU", "DEVICE")
+    monkeypatch.setattr("mccprobe.build.dask_executor.GPU", "DEVICE")
     for name in ("first", "second", "third"):
         cluster.add(name, "--resources", "DEVICE=1")
     cluster.ready()
@@ -219,8 +219,8 @@ def test_a_device_that_is_gone_is_not_replaced_by_this_machine(
     executor: DaskExecutor, cluster: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Here may be none, and then nothing could be told of any program."""
-    monkeypatch.setattr("mccprobe.compilation.dask_executor.GPU", "RARE")
-    monkeypatch.setattr("mccprobe.compilation.dask_executor.GRACE_S", 1.0)
+    monkeypatch.setattr("mccprobe.build.dask_executor.GPU", "RARE")
+    monkeypatch.setattr("mccprobe.build.dask_executor.GRACE_S", 1.0)
     parent = script(tmp_path / "parent", "sleep 0.3; echo $PPID")  # the next one goes to another worker
     assert worker_of(executor, parent) == os.getpid()  # nobody has one
     cluster.add("rare", "--resources", "RARE=1")
@@ -252,7 +252,7 @@ def test_device_times_are_taken_in_pairs_on_one_worker(
         return run_program(function, *programs, **options)
 
     monkeypatch.setattr(executor, "run_program", run)
-    monkeypatch.setattr("mccprobe.flag_search.objectives.default_case", lambda kernel, name: kernel.case("small"))
+    monkeypatch.setattr("mccprobe.tuning.flag_search.objectives.default_case", lambda kernel, name: kernel.case("small"))
     meter = Time(subject, 300.0)
     measured = meter.measure(made, executor)
     assert measured.value is not None and len(measured.samples) == 5, measured.reason

@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 
-from mccprobe.compilation.dask_executor import DaskExecutor
-from mccprobe.errors import UsageError
+from mccprobe.base.errors import UsageError
+from mccprobe.build.dask_executor import DaskExecutor
 
 ROOT = Path(__file__).resolve().parents[2]
 CASE = ROOT / "tests" / "cases" / "02-constraint-elim-trunc" / "test.c"
@@ -118,7 +118,7 @@ def test_nobody_comes_to_the_address_in_time(
     call_cli: Callable[..., tuple[int, str, str]], monkeypatch: pytest.MonkeyPatch, command: str
 ) -> None:
     """As above, with one second of patience."""
-    monkeypatch.setattr("mccprobe.compilation.dask_executor.CONNECT_S", 1.0)
+    monkeypatch.setattr("mccprobe.build.dask_executor.CONNECT_S", 1.0)
     code, _, stderr = call_cli(*with_options(COMMANDS[command], "--scheduler", "tcp://127.0.0.1:9"))
     assert code == 3 and "error: no Dask scheduler at tcp://127.0.0.1:9" in stderr, stderr
     assert "dask scheduler" in stderr and "Traceback" not in stderr, stderr

@@ -12,16 +12,16 @@ from typing import Any
 
 import pytest
 
-from mccprobe.compilation.store import write_synced
-from mccprobe.cycle import edit
-from mccprobe.cycle.run import LATEST, write_summary
-from mccprobe.cycle.versions import FOLDER, EditStore, Version, digest_of, read_version
-from mccprobe.errors import BadDataFile, EditState
-from mccprobe.files import DRAFT, remove_dead_drafts
-from mccprobe.gate.build import BuildFailure
-from mccprobe.gate.check import GateReport
-from mccprobe.kernel.spec import KernelSpec, load_kernel
+from mccprobe.base.errors import BadDataFile, EditState
+from mccprobe.base.files import DRAFT, remove_dead_drafts
+from mccprobe.build.store import write_synced
+from mccprobe.oracle.kernel.spec import KernelSpec, load_kernel
 from mccprobe.oracle.verdict import Verdict
+from mccprobe.tuning.check.build import BuildFailure
+from mccprobe.tuning.check.check import GateReport
+from mccprobe.tuning.cycle import edit
+from mccprobe.tuning.cycle.run import LATEST, write_summary
+from mccprobe.tuning.cycle.versions import FOLDER, EditStore, Version, digest_of, read_version
 
 TOML = """schema_version = 1
 name = "mine"

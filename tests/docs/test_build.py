@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
+from mccprobe.base.errors import ExitCode
 from mccprobe.cli import COMMANDS
 from mccprobe.cli.help_cmd import ENVIRONMENT
-from mccprobe.errors import ExitCode
-from mccprobe.flags.catalogue import load_catalogue
+from mccprobe.targets.flags.catalogue import load_catalogue
 
 pytest.importorskip("sphinx", reason="sphinx is not here (extra `docs`)")
 

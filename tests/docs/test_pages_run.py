@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from doc_pages import Command, Page, commands, differences, read_page, repository_pages
 
-from mccprobe.sim.build import sim_sdk
+from mccprobe.targets.sim.build import sim_sdk
 
 ROOT = Path(__file__).resolve().parents[2]
 TRANSLATION = ROOT / "README.zh.md"  # the same commands as README.md (test_readmes.py)

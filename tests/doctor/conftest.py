@@ -11,9 +11,9 @@ import pytest
 from mccprobe.doctor.assumptions import assumptions
 from mccprobe.doctor.selftest import self_test
 from mccprobe.doctor.subject import Answer
-from mccprobe.sim.build import sim_sdk
-from mccprobe.toolchain import mcc as mcc_module
-from mccprobe.toolchain.mcc import MccPaths, mcc_toolchain
+from mccprobe.targets.mcc import toolchain as mcc_module
+from mccprobe.targets.mcc.toolchain import MccPaths, mcc_toolchain
+from mccprobe.targets.sim.build import sim_sdk
 
 FAKES = Path(__file__).resolve().parents[1] / "fakes"
 # `without "-a" ...` is the driver's own answer to the rest of the command line

@@ -44,8 +44,8 @@ def test_ids_and_probes_belong_to_one_another() -> None:
 def test_every_probe_that_the_stand_in_answers_needs_no_device_code() -> None:
     """What is said of MTGPU's own code, metadata or device must never be confirmed by x86-64."""
     of_the_device = {one.id for one in TABLE if any(
-        place.startswith(("mccprobe.isa", "mccprobe.model", "mccprobe.planner", "mccprobe.binary.elf",
-                          "mccprobe.binary.metadata", "mccprobe.binary.notes")) for place in one.where)}  # fmt: skip
+        place.startswith(("mccprobe.objects.isa", "mccprobe.objects.model", "mccprobe.tuning.plan", "mccprobe.objects.binary.elf",
+                          "mccprobe.objects.binary.metadata", "mccprobe.objects.binary.notes")) for place in one.where)}  # fmt: skip
     assert not {one.id for one in TABLE if one.stand_in} & of_the_device
 
 
@@ -59,7 +59,7 @@ def test_public_facts_that_the_code_cites_are_in_the_table() -> None:
         if "mtgpu.md" in path.read_text("utf-8") and not module.startswith(("mccprobe.doctor", "mccprobe.cli")):
             citing.add(module)
     # told of a bundle of flags, whose members no compile shows; and a name in a listing
-    elsewhere = {"mccprobe.wrapper.flagset"}
+    elsewhere = {"mccprobe.build.wrapper.flagset"}
     assert citing - named <= elsewhere, f"no assumption names {sorted(citing - named - elsewhere)}"
 
 

@@ -31,7 +31,7 @@ def test_without_mcc_the_stand_in_is_asked_and_marked(run_cli: RunCli) -> None:
     assert test["simulated"] is True
     assert "no mcc is here" in test["told"]
     assert test["counts"]["contradicted"] == 0
-    device_code = ("mccprobe.model", "mccprobe.isa")
+    device_code = ("mccprobe.objects.model", "mccprobe.objects.isa")
     of_the_device = [one for one in test["assumptions"] if one["where"][0].startswith(device_code)]
     assert of_the_device
     assert {one["state"] for one in of_the_device} == {"unchecked"}

@@ -11,7 +11,7 @@ import pytest
 from mccprobe.doctor.probes_machine import RUNTIME_SYMBOLS
 from mccprobe.doctor.probes_relied import DRIVER_FUNCTIONS
 from mccprobe.doctor.subject import CONFIRMED, CONTRADICTED, UNCHECKED, Answer
-from mccprobe.trace.library import SOURCE
+from mccprobe.tuning.trace.library import SOURCE
 
 pytestmark = [pytest.mark.toolchain("clang-14"), pytest.mark.clean]
 

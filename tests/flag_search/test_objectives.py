@@ -7,22 +7,22 @@ from typing import Any
 
 import pytest
 
-from mccprobe.bench.statistics import Interval
-from mccprobe.errors import ToolchainError, UsageError
-from mccprobe.flag_search.objectives import (
+from mccprobe.base.errors import ToolchainError, UsageError
+from mccprobe.oracle.kernel.spec import shipped_kernel
+from mccprobe.targets.amdgcn.toolchain import AmdgcnToolchain
+from mccprobe.targets.clang.toolchain import ClangToolchain
+from mccprobe.targets.sim.toolchain import SimToolchain
+from mccprobe.tuning.bench.statistics import Interval
+from mccprobe.tuning.flag_search.objectives import (
     Instructions,
     _perf_value,
     _refs_value,
     default_objective,
     make_meter,
 )
-from mccprobe.flag_search.report import share_dict, shown_share
-from mccprobe.flag_search.shares import Measured, Share, exact_share, paired
-from mccprobe.flag_search.subjects import CompiledKernel, GatedKernel, GateSettings, Made, OrdinaryProgram
-from mccprobe.kernel.spec import shipped_kernel
-from mccprobe.toolchain.amdgcn import AmdgcnToolchain
-from mccprobe.toolchain.clang import ClangToolchain
-from mccprobe.toolchain.sim import SimToolchain
+from mccprobe.tuning.flag_search.report import share_dict, shown_share
+from mccprobe.tuning.flag_search.shares import Measured, Share, exact_share, paired
+from mccprobe.tuning.flag_search.subjects import CompiledKernel, GatedKernel, GateSettings, Made, OrdinaryProgram
 
 SIM = GatedKernel(shipped_kernel("gemm"), SimToolchain(Path("mcc")), GateSettings())
 AMD = CompiledKernel((), (), AmdgcnToolchain(Path("clang-14"), Path("ld.lld-14")), "gemm")
@@ -157,7 +157,7 @@ def test_a_counter_with_noise_gives_intervals(tmp_path: Path, monkeypatch: pytes
 
 def test_without_any_counter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with_perf(monkeypatch, tmp_path / "bin", "<not supported>")
-    monkeypatch.setattr("mccprobe.flag_search.objectives.which", lambda name: None if name == "valgrind" else name)
+    monkeypatch.setattr("mccprobe.tuning.flag_search.objectives.which", lambda name: None if name == "valgrind" else name)
     with pytest.raises(ToolchainError, match="neither perf nor valgrind"):
         Instructions(PROGRAM, 30.0)
 

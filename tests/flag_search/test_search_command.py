@@ -17,9 +17,9 @@ from typing import Any
 import jsonschema
 import pytest
 
-from mccprobe.errors import EXIT_CODE_MEANINGS
-from mccprobe.history.book import Book
-from mccprobe.wrapper.flagset import wrapper_sets
+from mccprobe.base.errors import EXIT_CODE_MEANINGS
+from mccprobe.build.wrapper.flagset import wrapper_sets
+from mccprobe.journal.book import Book
 
 HERE = Path(__file__).resolve().parent
 SCHEMA = json.loads((HERE.parents[1] / "reports" / "flags-search.schema.json").read_text())
@@ -27,7 +27,7 @@ KNOWN = ("--compiler", "clang-14", "--space", str(HERE / "known.toml"))
 ARGS = ("--", "-O1", "-fno-unroll-loops", "-lm")
 BEST = ["-fvectorize", "-mavx2"]
 COMMAND = (
-    "import sys; from mccprobe.cli.flags_search_cmd import search; from mccprobe.console import Console;"
+    "import sys; from mccprobe.cli.flags_search_cmd import search; from mccprobe.base.console import Console;"
     "sys.exit(search.main(sys.argv[1:], obj=Console(), standalone_mode=False))"
 )
 LIMIT_S = 300.0

@@ -18,21 +18,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mccprobe.compilation.executor import LocalExecutor
-from mccprobe.compilation.journal import Journal
-from mccprobe.compilation.store import RunDirectory
-from mccprobe.errors import BudgetSpent, JournalUnreadable, OracleUnusable, SourceDoesNotCompile
-from mccprobe.flag_search.ablation import ablate
-from mccprobe.flag_search.evaluate import Evaluator, Limits
-from mccprobe.flag_search.record import Recorder
-from mccprobe.flag_search.run import Hooks, SearchRequest, run_search
-from mccprobe.flag_search.shares import Measured, Share, exact_share, paired
-from mccprobe.flag_search.space import AS_IT_IS, Choice, Dimension, Point, Space
-from mccprobe.flag_search.strategies import article, exhaustive, smallest_wrong
-from mccprobe.flag_search.subjects import COMPILED_ONLY, Made
-from mccprobe.gate.build import BuildFailure
-from mccprobe.history.book import Book
+from mccprobe.base.errors import BudgetSpent, JournalUnreadable, OracleUnusable, SourceDoesNotCompile
+from mccprobe.build.executor import LocalExecutor
+from mccprobe.build.journal import Journal
+from mccprobe.build.store import RunDirectory
+from mccprobe.journal.book import Book
 from mccprobe.oracle.verdict import Outcome, Verdict
+from mccprobe.tuning.check.build import BuildFailure
+from mccprobe.tuning.flag_search.ablation import ablate
+from mccprobe.tuning.flag_search.evaluate import Evaluator, Limits
+from mccprobe.tuning.flag_search.record import Recorder
+from mccprobe.tuning.flag_search.run import Hooks, SearchRequest, run_search
+from mccprobe.tuning.flag_search.shares import Measured, Share, exact_share, paired
+from mccprobe.tuning.flag_search.space import AS_IT_IS, Choice, Dimension, Point, Space
+from mccprobe.tuning.flag_search.strategies import article, exhaustive, smallest_wrong
+from mccprobe.tuning.flag_search.subjects import COMPILED_ONLY, Made
 
 Names = frozenset[str]
 
@@ -54,7 +54,7 @@ class Tool:
 @pytest.fixture(autouse=True)
 def no_compiler(monkeypatch: pytest.MonkeyPatch) -> None:
     """A table has none that could change."""
-    monkeypatch.setattr("mccprobe.flag_search.run.require_unchanged", lambda toolchain: None)
+    monkeypatch.setattr("mccprobe.tuning.flag_search.run.require_unchanged", lambda toolchain: None)
 
 
 @dataclass

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mccprobe.errors import BadDataFile, MccprobeError, UsageError
-from mccprobe.flag_search.space import GROUPS, default_space, load_space, require_bounded
-from mccprobe.kernel.spec import shipped_kernel
+from mccprobe.base.errors import BadDataFile, MccprobeError, UsageError
+from mccprobe.oracle.kernel.spec import shipped_kernel
+from mccprobe.tuning.flag_search.space import GROUPS, default_space, load_space, require_bounded
 
 FILE = """schema_version = 1
 [[flag]]

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from mccprobe.flags.ask import ask_flag, ask_flags
-from mccprobe.flags.catalogue import load_catalogue
-from mccprobe.toolchain.clang import ClangToolchain
-from mccprobe.toolchain.sim import sim_toolchain
+from mccprobe.targets.clang.toolchain import ClangToolchain
+from mccprobe.targets.flags.ask import ask_flag, ask_flags
+from mccprobe.targets.flags.catalogue import load_catalogue
+from mccprobe.targets.sim.toolchain import sim_toolchain
 
 CATALOGUE = load_catalogue()
 

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from mccprobe.errors import AmbiguousFlag, BadDataFile, UnknownFlag
-from mccprobe.flags.catalogue import Catalogue, load_catalogue, normalise_option, promise_sentences
-from mccprobe.flags.entries import Risk
+from mccprobe.base.errors import AmbiguousFlag, BadDataFile, UnknownFlag
+from mccprobe.targets.flags.catalogue import Catalogue, load_catalogue, normalise_option, promise_sentences
+from mccprobe.targets.flags.entries import Risk
 
 CATALOGUE = load_catalogue()
 FOR_DRIVERS = ("mllvm", "driver")

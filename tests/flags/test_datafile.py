@@ -10,11 +10,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from mccprobe.errors import BadDataFile
-from mccprobe.flags import catalogue
-from mccprobe.flags.catalogue import load_catalogue
-from mccprobe.flags.datafile import MAX_BYTES, read_toml, shorten
-from mccprobe.kernel.spec import load_kernel
+from mccprobe.base.errors import BadDataFile
+from mccprobe.oracle.kernel.spec import load_kernel
+from mccprobe.targets.flags import catalogue
+from mccprobe.targets.flags.catalogue import load_catalogue
+from mccprobe.targets.flags.datafile import MAX_BYTES, read_toml, shorten
 
 KERNEL = b"""schema_version = 1
 name = "k"

@@ -17,8 +17,8 @@ from jsonschema import Draft202012Validator
 
 from mccprobe import cli
 from mccprobe.cli import flags_cmd
-from mccprobe.flags.catalogue import load_catalogue
-from mccprobe.toolchain.sim import sim_toolchain
+from mccprobe.targets.flags.catalogue import load_catalogue
+from mccprobe.targets.sim.toolchain import sim_toolchain
 
 ROOT = Path(__file__).resolve().parents[2]
 VALIDATOR = Draft202012Validator(json.loads((ROOT / "reports/flags.schema.json").read_text()))

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
+from mccprobe.base.errors import UnknownFlag
 from mccprobe.cli import error_document
-from mccprobe.errors import UnknownFlag
-from mccprobe.flags import catalogue
 from mccprobe.report.record import BisectReport, Confirmation, Culprit, EdgeRecord, Status, TableCell
-from mccprobe.toolchain.inventory import Entry
+from mccprobe.targets.flags import catalogue
+from mccprobe.targets.inventory import Entry
 
 ROOT = Path(__file__).resolve().parents[2]
 SCHEMAS = sorted(ROOT.glob("reports/*.schema.json"))

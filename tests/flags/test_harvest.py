@@ -15,12 +15,12 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
-from mccprobe.errors import ToolchainError
-from mccprobe.flags.ask import ask_options
-from mccprobe.flags.catalogue import load_catalogue
-from mccprobe.flags.harvest import MAX_DESCRIPTION, Harvest, HarvestedOption, harvest, read_help
-from mccprobe.flags.write import catalogue_text
-from mccprobe.toolchain.clang import ClangToolchain
+from mccprobe.base.errors import ToolchainError
+from mccprobe.targets.clang.toolchain import ClangToolchain
+from mccprobe.targets.flags.ask import ask_options
+from mccprobe.targets.flags.catalogue import load_catalogue
+from mccprobe.targets.flags.harvest import MAX_DESCRIPTION, Harvest, HarvestedOption, harvest, read_help
+from mccprobe.targets.flags.write import catalogue_text
 
 ROOT = Path(__file__).resolve().parents[2]
 SCHEMA = json.loads((ROOT / "reports/flag-catalogue.schema.json").read_text())

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from mccprobe.gate.build import BuiltKernel
-from mccprobe.kernel.spec import KernelSpec, load_kernel
-from mccprobe.sim.build import sim_sdk
-from mccprobe.toolchain.sim import SimToolchain
+from mccprobe.oracle.kernel.spec import KernelSpec, load_kernel
+from mccprobe.targets.sim.build import sim_sdk
+from mccprobe.targets.sim.toolchain import SimToolchain
+from mccprobe.tuning.check.build import BuiltKernel
 
 DISPATCH_OF_THE_ARTICLE = """
 [[dispatch]]

@@ -7,9 +7,9 @@ from collections.abc import Callable
 
 import pytest
 
-from mccprobe.gate.cases import DispatchTable, plan_cases
-from mccprobe.gate.launchable import covers, emulated_launches, kernel_name, launched_among
-from mccprobe.kernel.spec import Case, KernelSpec, shipped_kernel
+from mccprobe.oracle.kernel.spec import Case, KernelSpec, shipped_kernel
+from mccprobe.tuning.check.cases import DispatchTable, plan_cases
+from mccprobe.tuning.check.launchable import covers, emulated_launches, kernel_name, launched_among
 
 MakeKernel = Callable[..., KernelSpec]
 ARTICLE = {(256, 256, 512), (512, 512, 1024), (1024, 1024, 2048), (512, 1024, 2048)}

@@ -6,11 +6,11 @@ from collections.abc import Callable
 
 import pytest
 
-from mccprobe.gate.build import BuiltKernel, run_case
-from mccprobe.gate.check import GateReport, check_built
-from mccprobe.gate.render_text import render_gate
-from mccprobe.kernel.spec import Case, KernelSpec
+from mccprobe.oracle.kernel.spec import Case, KernelSpec
 from mccprobe.oracle.verdict import Verdict
+from mccprobe.tuning.check.build import BuiltKernel, run_case
+from mccprobe.tuning.check.check import GateReport, check_built
+from mccprobe.tuning.check.render_text import render_gate
 
 MakeBuilt = Callable[..., BuiltKernel]
 CASE = Case("256x256x512", 256, 256, 512)
@@ -163,7 +163,7 @@ def test_a_stricter_program_is_not_called_wrong(make_built: MakeBuilt) -> None:
 def test_a_kernel_without_a_description_is_tried_beside_its_default_case(
     make_kernel: Callable[..., KernelSpec],
 ) -> None:
-    from mccprobe.gate.cases import plan_cases
+    from mccprobe.tuning.check.cases import plan_cases
 
     planned, left_out = plan_cases(make_kernel(""), "mcc", "legacy")
     assert {entry.case.name for entry in planned} >= {"c", "257x256x512", "256x257x512", "256x256x513"}

@@ -16,13 +16,13 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from mccprobe import cli
-from mccprobe.bench.clock import EMULATION, events_for
-from mccprobe.bench.health import PROBE_CASE, device_health
-from mccprobe.gate.build import BuildFailure, BuiltKernel, build_kernel, run_case
-from mccprobe.gate.check import check_built
-from mccprobe.kernel.spec import Case, load_kernel, shipped_kernel
+from mccprobe.oracle.kernel.spec import Case, load_kernel, shipped_kernel
 from mccprobe.oracle.verdict import Verdict
-from mccprobe.toolchain.sim import SimToolchain
+from mccprobe.targets.sim.toolchain import SimToolchain
+from mccprobe.tuning.bench.clock import EMULATION, events_for
+from mccprobe.tuning.bench.health import PROBE_CASE, device_health
+from mccprobe.tuning.check.build import BuildFailure, BuiltKernel, build_kernel, run_case
+from mccprobe.tuning.check.check import check_built
 
 pytestmark = pytest.mark.toolchain("clang-14")
 FAULT = "internal-regs-ra"
@@ -287,7 +287,7 @@ def test_only_the_last_output_needs_to_be_compared(sim: SimToolchain, own: Path,
 
 def test_health_of_a_device(sim: SimToolchain, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """With a toolchain that says it is no stand-in, and a mthreads-gmi that answers."""
-    import mccprobe.bench.health as health
+    import mccprobe.tuning.bench.health as health
 
     class Device(SimToolchain):
         name = "mcc"
@@ -372,7 +372,7 @@ def test_edit_of_a_kernel(call: Call, own: Path, schema: Schema, monkeypatch: py
     assert (own / "gemm.mu").read_text() == before
     call("edit", "begin", own, *sim, "--unchecked")
     assert call("edit", "test", own, *sim).code == 0
-    monkeypatch.setattr("mccprobe.gate.check.check_kernel", None)  # keep runs no second gate
+    monkeypatch.setattr("mccprobe.tuning.check.check.check_kernel", None)  # keep runs no second gate
     kept = json.loads(call("edit", "keep", own, *sim).stdout)
     assert kept["done"] and kept["simulated"] and kept["verdict"] is None
     again = call("edit", "keep", own, *sim)

@@ -20,9 +20,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
-from mccprobe.errors import JournalUnreadable, RunDirectoryUnusable, UnknownEntry, UsageError
-from mccprobe.history.book import DEFAULT_BOOK, MAX_LINE_BYTES, Book
-from mccprobe.history.entry import KINDS, MAX_TEXT, Entry, Figure, read_entry
+from mccprobe.base.errors import JournalUnreadable, RunDirectoryUnusable, UnknownEntry, UsageError
+from mccprobe.journal.book import DEFAULT_BOOK, MAX_LINE_BYTES, Book
+from mccprobe.journal.entry import KINDS, MAX_TEXT, Entry, Figure, read_entry
 from mccprobe.oracle.verdict import Verdict
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -190,7 +190,7 @@ def test_a_writer_that_stopped_with_the_lock_holds_up_nobody_for_good(
     import fcntl
 
     book.append(Entry("note", "first"))
-    monkeypatch.setattr("mccprobe.history.book.LOCK_WAIT_S", 0.05)
+    monkeypatch.setattr("mccprobe.journal.book.LOCK_WAIT_S", 0.05)
     with book.path.open("rb") as other:
         fcntl.flock(other, fcntl.LOCK_EX)
         book.append(Entry("note", "second"))

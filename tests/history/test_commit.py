@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from mccprobe.history.commit import kernel_commit
+from mccprobe.journal.commit import kernel_commit
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="tried `git`: not in PATH")
 

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from mccprobe.errors import UsageError
-from mccprobe.history.entry import Entry, Figure
-from mccprobe.history.frames import COLUMNS, csv_text, entries_frame, flat_rows, write_parquet
+from mccprobe.base.errors import UsageError
+from mccprobe.journal.entry import Entry, Figure
+from mccprobe.journal.frames import COLUMNS, csv_text, entries_frame, flat_rows, write_parquet
 from mccprobe.oracle.verdict import Verdict
 
 TIME = "2026-11-30T01:02:03.000004Z"

@@ -16,8 +16,8 @@ from jsonschema import Draft202012Validator
 from mccprobe import cli
 from mccprobe.cli import journal_cmd
 from mccprobe.cli.journal_lines import figure_text
-from mccprobe.history.book import DEFAULT_BOOK, Book
-from mccprobe.history.entry import KINDS, Entry, Figure
+from mccprobe.journal.book import DEFAULT_BOOK, Book
+from mccprobe.journal.entry import KINDS, Entry, Figure
 from mccprobe.oracle.verdict import Verdict
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from mccprobe.history.entry import Entry, Figure, Kind
-from mccprobe.history.review import Selection, compare, dead_ends, newest
+from mccprobe.journal.entry import Entry, Figure, Kind
+from mccprobe.journal.review import Selection, compare, dead_ends, newest
 from mccprobe.oracle.verdict import Verdict
 
 GOOD, BAD, UNRESOLVED = Verdict.GOOD, Verdict.BAD, Verdict.UNRESOLVED

@@ -3,8 +3,8 @@
 import sys
 from pathlib import Path
 
-from mccprobe.history.book import Book
-from mccprobe.history.entry import Entry
+from mccprobe.journal.book import Book
+from mccprobe.journal.entry import Entry
 
 book, name, count, length = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
 for number in range(count):

@@ -12,7 +12,7 @@ import traceback
 from pathlib import Path
 from types import FrameType
 
-from mccprobe.errors import MccprobeError
+from mccprobe.base.errors import MccprobeError
 from tests.hostile.reader import Reader
 
 MOST_SECONDS = 10.0  # of processor time for one input; the slowest needs a hundredth

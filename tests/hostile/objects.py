@@ -65,12 +65,12 @@ def shape(*names: str) -> Callable[[], list[bytes]]:
 
 
 def read_object(data: bytes, scratch: Path) -> object:
-    from mccprobe.binary.describe import iter_described
-    from mccprobe.binary.listed import shown_image
-    from mccprobe.binary.read import code_symbols, images_of, is_simulated, read_kernels, read_notes
-    from mccprobe.console import json_text
-    from mccprobe.errors import MccprobeError
-    from mccprobe.model.resources import Options, resources_of
+    from mccprobe.base.console import json_text
+    from mccprobe.base.errors import MccprobeError
+    from mccprobe.objects.binary.describe import iter_described
+    from mccprobe.objects.binary.listed import shown_image
+    from mccprobe.objects.binary.read import code_symbols, images_of, is_simulated, read_kernels, read_notes
+    from mccprobe.objects.model.resources import Options, resources_of
     from mccprobe.report.host_elf import host_functions, host_kernels
 
     for image in images_of(data, "x", carriers=True)[:8]:
@@ -95,9 +95,9 @@ def read_object(data: bytes, scratch: Path) -> object:
 
 
 def read_messages(data: bytes, scratch: Path) -> object:
-    from mccprobe.binary.document import plain, read_messagepack
-    from mccprobe.binary.metadata import AMDGPU, MTGPU, read_document
-    from mccprobe.errors import MccprobeError
+    from mccprobe.base.errors import MccprobeError
+    from mccprobe.objects.binary.document import plain, read_messagepack
+    from mccprobe.objects.binary.metadata import AMDGPU, MTGPU, read_document
 
     document = read_messagepack(data, "x")
     plain(document)
@@ -110,7 +110,7 @@ def read_messages(data: bytes, scratch: Path) -> object:
 
 
 def read_yaml_text(data: bytes, scratch: Path) -> object:
-    from mccprobe.binary.document import plain, read_yaml
+    from mccprobe.objects.binary.document import plain, read_yaml
 
     return plain(read_yaml(text_of(data), "x"))
 
@@ -127,13 +127,13 @@ def yaml_seeds() -> list[bytes]:
 
 def read_listing_text(data: bytes, scratch: Path) -> object:
     """disasm, lint and diff of one text."""
-    from mccprobe.binary.records import DeviceImage
-    from mccprobe.errors import InputError
-    from mccprobe.isa.diff import diff_images
-    from mccprobe.isa.disassemble import Disassemblers, ImageListing, disassemble
-    from mccprobe.isa.lint import lint_images
-    from mccprobe.isa.lint_rules import RULES
-    from mccprobe.isa.listing import parse_listing
+    from mccprobe.base.errors import InputError
+    from mccprobe.objects.binary.records import DeviceImage
+    from mccprobe.objects.isa.diff import diff_images
+    from mccprobe.objects.isa.disassemble import Disassemblers, ImageListing, disassemble
+    from mccprobe.objects.isa.lint import lint_images
+    from mccprobe.objects.isa.lint_rules import RULES
+    from mccprobe.objects.isa.listing import parse_listing
     from mccprobe.report import diff_record, disasm_record, disasm_text, lint_record
 
     listing = parse_listing(text_of(data))
@@ -160,15 +160,15 @@ def read_listing_text(data: bytes, scratch: Path) -> object:
 
 @as_file("a.lst")
 def learn_from(path: Path) -> object:
-    from mccprobe.isa.learn_files import learn_files
-    from mccprobe.isa.table_file import table_document
+    from mccprobe.objects.isa.learn_files import learn_files
+    from mccprobe.objects.isa.table_file import table_document
 
     return table_document(learn_files([path]).table, "0")
 
 
 @cache
 def table_bytes() -> bytes:
-    from mccprobe.isa.table_file import table_document
+    from mccprobe.objects.isa.table_file import table_document
     from tests.isa_learn.test_table_file import small_table
 
     return json.dumps(table_document(small_table(), "0.1.0")).encode()
@@ -176,8 +176,8 @@ def table_bytes() -> bytes:
 
 @as_file("t.json")
 def read_table_file(path: Path) -> object:
-    from mccprobe.isa.stream import Decoder
-    from mccprobe.isa.table_file import read_table
+    from mccprobe.objects.isa.stream import Decoder
+    from mccprobe.objects.isa.table_file import read_table
 
     table = read_table(path)
     code = bytes(range(64)) * 4
@@ -185,8 +185,8 @@ def read_table_file(path: Path) -> object:
 
 
 def decode_with_table(data: bytes, scratch: Path) -> object:
-    from mccprobe.isa.decode_file import decode_file
-    from mccprobe.isa.table_file import read_table
+    from mccprobe.objects.isa.decode_file import decode_file
+    from mccprobe.objects.isa.table_file import read_table
 
     table, target = scratch / "t.json", scratch / "d.o"
     if not table.exists():
@@ -196,8 +196,8 @@ def decode_with_table(data: bytes, scratch: Path) -> object:
 
 
 def read_operands(data: bytes, scratch: Path) -> object:
-    from mccprobe.isa.operands import parse_operand
-    from mccprobe.isa.registers import split_operands
+    from mccprobe.objects.isa.operands import parse_operand
+    from mccprobe.objects.isa.registers import split_operands
 
     return [parse_operand(one) for one in split_operands(text_of(data))]
 

@@ -21,7 +21,7 @@ JOBS = (
 
 
 def read_jobs(data: bytes, scratch: Path) -> object:
-    from mccprobe.toolchain import jobs
+    from mccprobe.targets.llvm import jobs
 
     found = jobs.parse_jobs(text_of(data))
     for job in jobs.with_stable_cuid(found, "seed"):
@@ -64,8 +64,8 @@ PRINTED = b"""
 
 def read_help_text(data: bytes, scratch: Path) -> object:
 
-    from mccprobe.flags.harvest import read_help
-    from mccprobe.flags.write import catalogue_text
+    from mccprobe.targets.flags.harvest import read_help
+    from mccprobe.targets.flags.write import catalogue_text
 
     told, _, settings = text_of(data).partition("\n=== settings ===\n")
     found = read_help(told, settings)
@@ -78,7 +78,7 @@ def log_seeds() -> list[bytes]:
 
 
 def read_bisect_log(data: bytes, scratch: Path) -> object:
-    from mccprobe.compilation.opt_bisect import LogReader, LogSummary, parse_line
+    from mccprobe.targets.llvm.opt_bisect import LogReader, LogSummary, parse_line
 
     for around in (0, 3):
         reader = LogReader(around)
@@ -127,12 +127,12 @@ attributes #1 = { readnone }
 
 
 def read_ir(data: bytes, scratch: Path) -> object:
-    from mccprobe.bisect_run.ir_change import changed_functions, changed_lines, compare_ir
-    from mccprobe.why.hunk_shape import diff_shape, edit_shape
-    from mccprobe.why.interesting import holes_in
-    from mccprobe.why.ir_text import function_lines, readable_lines
-    from mccprobe.why.screen_promises import IN_IR, without_promises
-    from mccprobe.why.screen_weigh import own_text
+    from mccprobe.bisection.ir_change import changed_functions, changed_lines, compare_ir
+    from mccprobe.explain.locate.hunk_shape import diff_shape, edit_shape
+    from mccprobe.explain.locate.ir_text import function_lines, readable_lines
+    from mccprobe.explain.reduce.interesting import holes_in
+    from mccprobe.explain.screen.promises import IN_IR, without_promises
+    from mccprobe.explain.screen.weigh import own_text
 
     text, good = text_of(data), IR.decode()
     readable_lines(text, function_lines(text, "work"))
@@ -158,8 +158,8 @@ def mir_seeds() -> list[bytes]:
 
 
 def read_mir(data: bytes, scratch: Path) -> object:
-    from mccprobe.why.mir_mix import Mixes
-    from mccprobe.why.mir_text import parse_mir, print_mir
+    from mccprobe.explain.locate.mir_mix import Mixes
+    from mccprobe.explain.locate.mir_text import parse_mir, print_mir
 
     good = parse_mir(mir_seeds()[0].decode(), "work")
     file = parse_mir(text_of(data), "work")
@@ -184,7 +184,7 @@ VERIFIER = b"""# After Machine Instruction Scheduler
 
 
 def read_verifier(data: bytes, scratch: Path) -> object:
-    from mccprobe.why.where_verifier import _Reader
+    from mccprobe.explain.locate.verifier import _Reader
 
     reader = _Reader()
     for start in range(0, len(data), 777):
@@ -206,7 +206,7 @@ Loop passes:
 
 
 def read_pipeline(data: bytes, scratch: Path) -> object:
-    from mccprobe.why.ir_pipeline import single_pass_texts
+    from mccprobe.explain.locate.ir_pipeline import single_pass_texts
 
     pipeline, _, listed = text_of(data).partition("\n=== settings ===\n")
     return [single_pass_texts(name, pipeline, listed) for name in ("sroa", "licm", "inline", "x")]
@@ -233,16 +233,16 @@ HOST = {
 
 @cache
 def shipped_gemm() -> Any:
-    from mccprobe.kernel.spec import shipped_kernel
+    from mccprobe.oracle.kernel.spec import shipped_kernel
 
     return shipped_kernel("gemm")
 
 
 def read_host_answer(data: bytes, scratch: Path) -> object:
-    from mccprobe.gate.answer import read_answer
-    from mccprobe.gate.launchable import covers, emulated_launches, kernel_name, launched_among
+    from mccprobe.base.process import RunResult
     from mccprobe.oracle.checks import KernelOracle, json_document
-    from mccprobe.process import RunResult
+    from mccprobe.tuning.check.answer import read_answer
+    from mccprobe.tuning.check.launchable import covers, emulated_launches, kernel_name, launched_among
 
     kernel = shipped_gemm()
     status, _, out = data.partition(b"\n")
@@ -260,7 +260,7 @@ def read_host_answer(data: bytes, scratch: Path) -> object:
 
 @as_file("lab.json")
 def read_lab(path: Path) -> object:
-    from mccprobe.lab.record import merge, read_observation
+    from mccprobe.tuning.lab.record import merge, read_observation
 
     found = merge([read_observation(path, "a"), read_observation(path, "b")])
     found.verdict()
@@ -288,7 +288,7 @@ def trace_seeds() -> list[bytes]:
 
 
 def read_trace(data: bytes, scratch: Path) -> object:
-    from mccprobe.trace.read import read_record
+    from mccprobe.tuning.trace.read import read_record
 
     (scratch / "modules").mkdir(exist_ok=True)
     (scratch / "modules/a.bin").write_bytes(b"abc")

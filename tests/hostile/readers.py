@@ -18,7 +18,7 @@ from .reader import Call, Reader, files, jsons, listings
 
 
 def rows() -> tuple[Reader, ...]:
-    from mccprobe.kernel.expression import ExpressionError
+    from mccprobe.oracle.kernel.expression import ExpressionError
 
     def row(name: str, kind: str, reads: str, call: Call, seeds: Callable[[], list[bytes]], **more: Any) -> Reader:
         return Reader(name, kind, tuple(reads.split()), call, seeds, **more)
@@ -139,7 +139,7 @@ def rows() -> tuple[Reader, ...]:
         ),
         row("recipe", "text", "bisect_run.options.read_recipe", runs.read_recipe_file, files("bisect/*.toml")),
         row(
-            "space", "text", "flag_search.space.load_space", runs.read_space, files("mccprobe/flag_search/data/*.toml")
+            "space", "text", "flag_search.space.load_space", runs.read_space, files("mccprobe/tuning/flag_search/data/*.toml")
         ),
         row(
             "catalogue",

@@ -23,8 +23,8 @@ TRIAL_LINES = lines_of(
 
 @as_file("journal.jsonl")
 def read_journal(path: Path) -> object:
-    from mccprobe.compilation.journal import Journal
-    from mccprobe.compilation.opt_bisect import LogSummary
+    from mccprobe.build.journal import Journal
+    from mccprobe.targets.llvm.opt_bisect import LogSummary
 
     journal = Journal(path)
     try:
@@ -39,8 +39,8 @@ def read_journal(path: Path) -> object:
 
 
 def book_seed() -> list[bytes]:
-    from mccprobe.history.book import FORMAT
-    from mccprobe.history.entry import Entry, Figure
+    from mccprobe.journal.book import FORMAT
+    from mccprobe.journal.entry import Entry, Figure
     from mccprobe.oracle.verdict import Verdict
 
     entry = Entry(
@@ -55,10 +55,10 @@ def book_seed() -> list[bytes]:
 @as_file("book.jsonl")
 def read_book(path: Path) -> object:
     """journal list, show, dead-ends, compare and export."""
+    from mccprobe.base.console import json_text
     from mccprobe.cli.journal_lines import dead_end_lines, entry_lines, list_lines
-    from mccprobe.console import json_text
-    from mccprobe.history.book import Book
-    from mccprobe.history.review import dead_ends
+    from mccprobe.journal.book import Book
+    from mccprobe.journal.review import dead_ends
 
     contents = Book(path).read()
     list_lines(contents.entries)
@@ -69,7 +69,7 @@ def read_book(path: Path) -> object:
 
 
 def run_seed() -> list[bytes]:
-    from mccprobe.bisect_run.options import BisectOptions
+    from mccprobe.bisection.options import BisectOptions
 
     options = BisectOptions(file="a.c", flags=("-O2",), args=("-lm",), max_runs=9)
     why = {"sets": ["gemm-s4000"], "steps": [], "also": [], "skip_screen": False, "reduce": False, "budget_s": 3.5,
@@ -77,7 +77,7 @@ def run_seed() -> list[bytes]:
     request = {"compiler": "/usr/bin/clang-14", "args": ["-O2"], "flags": [["-mllvm", "-x"]], "source": "a.c",
                "source_sha256": "0" * 64, "toolchain": "clang", "inputs": [], "link_args": [], "version": "14.0.6",
                "reference_args": ["-O0"], "oracle": {"kind": "reference"}}  # fmt: skip
-    from mccprobe.flag_search.options import SearchOptions
+    from mccprobe.tuning.flag_search.options import SearchOptions
 
     return [json.dumps(one).encode() for one in (
         {"options": options.to_dict(), "request": request}, {"options": why, "request": request},
@@ -87,11 +87,11 @@ def run_seed() -> list[bytes]:
 
 def read_run_json(data: bytes, scratch: Path) -> object:
     """What --resume of each command reads first."""
-    from mccprobe.bisect_run.options import read_run_options
+    from mccprobe.base.errors import MccprobeError
+    from mccprobe.bisection.options import read_run_options
     from mccprobe.cli.run_session import check_unchanged, run_document
-    from mccprobe.errors import MccprobeError
-    from mccprobe.flag_search.options import read_options
-    from mccprobe.why.options import read_why_options
+    from mccprobe.explain.options import read_why_options
+    from mccprobe.tuning.flag_search.options import read_options
 
     (scratch / "run.json").write_bytes(data)
     document = run_document(scratch)
@@ -115,7 +115,7 @@ def finished_seeds() -> list[bytes]:
 
 def read_finished(data: bytes, scratch: Path) -> object:
     """What bug-report reads of a run, and the properties that it asks for."""
-    from mccprobe.why.bundle_run import open_run
+    from mccprobe.explain.bundle.run import open_run
 
     asked, _, result = data.partition(PARTS)
     (scratch / "run.json").write_bytes(asked)
@@ -136,8 +136,8 @@ def search_seed() -> list[bytes]:
 
 @as_file("trials.jsonl")
 def read_search_trials(path: Path) -> object:
-    from mccprobe.flag_search.space import default_space
-    from mccprobe.flag_search.trials import read_trials
+    from mccprobe.tuning.flag_search.space import default_space
+    from mccprobe.tuning.flag_search.trials import read_trials
 
     space = default_space("clang", None)
     trials, shares = read_trials(path, space)
@@ -149,8 +149,8 @@ def read_search_trials(path: Path) -> object:
 
 @as_file("kernel.toml")
 def read_kernel(path: Path) -> object:
-    from mccprobe.gate.cases import plan_cases
-    from mccprobe.kernel.spec import load_kernel
+    from mccprobe.oracle.kernel.spec import load_kernel
+    from mccprobe.tuning.check.cases import plan_cases
 
     for name in ("gemm.mu", "narrow.mu", "gemm_main.mu"):
         (path.parent / name).touch()
@@ -165,20 +165,20 @@ def kernel_seeds() -> list[bytes]:
 
 def flag_seeds() -> list[bytes]:
     """One entry each of the shipped catalogue."""
-    entries = [one for data in files("mccprobe/flags/data/*.toml")() for one in data.split(b"[[flag]]")[1:12]]
+    entries = [one for data in files("mccprobe/targets/flags/data/*.toml")() for one in data.split(b"[[flag]]")[1:12]]
     return [b"schema_version = 1\n\n[[flag]]" + one for one in entries]
 
 
 @as_file("recipe.toml")
 def read_recipe_file(path: Path) -> object:
-    from mccprobe.bisect_run.options import read_recipe
+    from mccprobe.bisection.options import read_recipe
 
     return json.dumps(read_recipe(path).to_dict())
 
 
 @as_file("space.toml")
 def read_space(path: Path) -> object:
-    from mccprobe.flag_search.space import load_space
+    from mccprobe.tuning.flag_search.space import load_space
 
     space = load_space(path, None)
     return space.size, [space.named(space.point_of({}))]
@@ -186,7 +186,7 @@ def read_space(path: Path) -> object:
 
 @as_file("flags.toml")
 def read_catalogue(path: Path) -> object:
-    from mccprobe.flags.catalogue import load_catalogue
+    from mccprobe.targets.flags.catalogue import load_catalogue
 
     catalogue = load_catalogue([path])
     return [catalogue.resolve_set(name) for name in catalogue.sets]
@@ -196,8 +196,8 @@ def read_catalogue(path: Path) -> object:
 def read_set(path: Path) -> object:
     from pathlib import PurePosixPath
 
-    from mccprobe.wrapper.flagset import wrapper_sets
-    from mccprobe.wrapper.script import generate
+    from mccprobe.build.wrapper.flagset import wrapper_sets
+    from mccprobe.build.wrapper.script import generate
 
     return generate(Path(PurePosixPath("/opt/musa/bin/mcc")), wrapper_sets(str(path)))
 
@@ -216,8 +216,8 @@ flags = [
 
 
 def read_expression(data: bytes, scratch: Path) -> object:
-    from mccprobe.kernel.expression import Expression
-    from mccprobe.kernel.records import parse_shape
+    from mccprobe.oracle.kernel.expression import Expression
+    from mccprobe.oracle.kernel.records import parse_shape
 
     text = text_of(data)
     parse_shape(text)
@@ -229,7 +229,7 @@ def read_expression(data: bytes, scratch: Path) -> object:
 
 def read_arguments(data: bytes, scratch: Path) -> object:
     """A response file, and what is asked of its arguments."""
-    from mccprobe.toolchain import command
+    from mccprobe.targets.llvm import command
 
     args = command.split_response_text(text_of(data))
     taken = command.split_arguments(args)
@@ -241,8 +241,8 @@ def read_arguments(data: bytes, scratch: Path) -> object:
 
 
 def read_flag_text(data: bytes, scratch: Path) -> object:
-    from mccprobe.gate.subject import split_flags
-    from mccprobe.why.options import parse_budget
+    from mccprobe.explain.options import parse_budget
+    from mccprobe.tuning.check.subject import split_flags
 
     split_flags(text_of(data))
     return parse_budget(text_of(data)[:100])

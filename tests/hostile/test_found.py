@@ -14,31 +14,31 @@ from typing import Any
 
 import pytest
 
-from mccprobe.bisect_run.ir_change import IrChange, compare_ir
-from mccprobe.bisect_run.options import BisectOptions, read_recipe
-from mccprobe.compilation.journal import Journal
-from mccprobe.compilation.line_feed import MOST_BYTES, LineFeed
-from mccprobe.errors import BadDataFile, BadReport, InputError, JournalUnreadable
-from mccprobe.flag_search.space import default_space
-from mccprobe.flag_search.trials import read_trials
-from mccprobe.history.entry import _figure
-from mccprobe.isa.flow import target_index
-from mccprobe.isa.listing import parse_listing
-from mccprobe.isa.operands import parse_operand
-from mccprobe.isa.records import Function
-from mccprobe.kernel.spec import load_kernel
-from mccprobe.lab.record import LabReportUnreadable, read_observation
+from mccprobe.base.errors import BadDataFile, BadReport, InputError, JournalUnreadable
+from mccprobe.bisection.ir_change import IrChange, compare_ir
+from mccprobe.bisection.options import BisectOptions, read_recipe
+from mccprobe.build.journal import Journal
+from mccprobe.build.line_feed import MOST_BYTES, LineFeed
+from mccprobe.explain.bundle.archive import MAX_HEADER_BYTES, unpack
+from mccprobe.explain.bundle.run import open_run
+from mccprobe.explain.locate.hunk_shape import diff_shape
+from mccprobe.explain.locate.ir_pipeline import single_pass_texts
+from mccprobe.explain.locate.ir_text import readable_lines
+from mccprobe.explain.locate.mir_text import readable
+from mccprobe.explain.screen.promises import without_promises
+from mccprobe.journal.entry import _figure
+from mccprobe.objects.isa.flow import target_index
+from mccprobe.objects.isa.listing import parse_listing
+from mccprobe.objects.isa.operands import parse_operand
+from mccprobe.objects.isa.records import Function
+from mccprobe.oracle.kernel.spec import load_kernel
 from mccprobe.report.ptxas import parse_ptxas
-from mccprobe.toolchain.command import split_response_text
-from mccprobe.toolchain.findings import from_document
-from mccprobe.trace.read import read_record
-from mccprobe.why.bundle_archive import MAX_HEADER_BYTES, unpack
-from mccprobe.why.bundle_run import open_run
-from mccprobe.why.hunk_shape import diff_shape
-from mccprobe.why.ir_pipeline import single_pass_texts
-from mccprobe.why.ir_text import readable_lines
-from mccprobe.why.mir_text import readable
-from mccprobe.why.screen_promises import without_promises
+from mccprobe.targets.llvm.command import split_response_text
+from mccprobe.targets.llvm.findings import from_document
+from mccprobe.tuning.flag_search.space import default_space
+from mccprobe.tuning.flag_search.trials import read_trials
+from mccprobe.tuning.lab.record import LabReportUnreadable, read_observation
+from mccprobe.tuning.trace.read import read_record
 
 from .objects import objdump_seeds, read_listing_text
 from .outputs import LAB
@@ -263,7 +263,7 @@ def test_messages_are_bounded() -> None:
 
 
 def test_kept_versions_with_odd_modes(tmp_path: Path) -> None:
-    from mccprobe.cycle.versions import FOLDER, EditStore
+    from mccprobe.tuning.cycle.versions import FOLDER, EditStore
 
     from .outputs import shipped_gemm
 

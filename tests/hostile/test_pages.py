@@ -17,7 +17,7 @@ from .test_names import STEERING, Ask, ask
 
 pytest.importorskip("jinja2", reason="jinja2 is not installed")
 pytest.importorskip("matplotlib", reason="matplotlib is not installed")
-from mccprobe.pages.render_html import render_html
+from mccprobe.report.pages.render_html import render_html
 
 __all__ = ["ask"]  # the fixture
 NAMES = (
@@ -66,7 +66,7 @@ def named(value: Any, name: str, key: str = "") -> Any:
 
 
 def page_of(file: str, document: dict[str, Any]) -> str:
-    module = importlib.import_module(f"mccprobe.pages.{PAGES[re.split('[-.]', file)[0]]}")
+    module = importlib.import_module(f"mccprobe.report.pages.{PAGES[re.split('[-.]', file)[0]]}")
     return render_html(getattr(module, PAGES[re.split("[-.]", file)[0]])(document))
 
 

@@ -16,8 +16,8 @@ from typing import Any
 
 import pytest
 
-from mccprobe.overlay.header import dependencies
-from mccprobe.toolchain.driver import ClangDriver
+from mccprobe.targets.llvm.driver import ClangDriver
+from mccprobe.tuning.overlay.header import dependencies
 
 from .reader import ROOT
 from .test_names import STEERING

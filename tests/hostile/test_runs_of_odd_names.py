@@ -81,8 +81,8 @@ def test_a_search_and_its_picture(tmp_path: Path, compiler: Callable[..., str], 
 
 
 def test_reduce_says_which_names_its_tool_cannot_take(tmp_path: Path) -> None:
-    from mccprobe.errors import CannotReduce
-    from mccprobe.why.reduce import require_text
+    from mccprobe.base.errors import CannotReduce
+    from mccprobe.explain.reduce.run import require_text
 
     require_text(tmp_path / "漢字 $(touch pwned)\n.c")
     with pytest.raises(CannotReduce, match="only names that are UTF-8") as caught:

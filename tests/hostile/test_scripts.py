@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from mccprobe.why.bundle_repro import GONE, PRESENT, Build, Check, Repro, repro_script
+from mccprobe.explain.bundle.repro import GONE, PRESENT, Build, Check, Repro, repro_script
 
 from .reader import ROOT
 from .test_names import NAMES, STEERING

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from mccprobe.console import Console, json_text, visible
+from mccprobe.base.console import Console, json_text, visible
 
 from .objects import shapes
 from .reader import ROOT

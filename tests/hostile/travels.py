@@ -36,8 +36,8 @@ def report_archives() -> list[bytes]:
 def bundle_document() -> bytes:
     import hashlib
 
-    from mccprobe.bisect_run.options import BisectOptions
-    from mccprobe.why.bundle import SCHEMA_VERSION
+    from mccprobe.bisection.options import BisectOptions
+    from mccprobe.explain.bundle.make import SCHEMA_VERSION
 
     return json.dumps({
         "schema_version": SCHEMA_VERSION, "title": "t", "toolchain": "clang", "simulated": False,
@@ -53,8 +53,8 @@ def read_archive(data: bytes, scratch: Path) -> object:
     import shutil
     import tempfile
 
-    from mccprobe.errors import MccprobeError
-    from mccprobe.why.recheck import read_report
+    from mccprobe.base.errors import MccprobeError
+    from mccprobe.explain.bundle.recheck import read_report
 
     path, place = scratch / "r.tar.gz", scratch / "unpacked"
     place.mkdir(exist_ok=True)
@@ -77,7 +77,7 @@ def tar_seeds() -> list[bytes]:
 
 
 def read_bundle_json(data: bytes, scratch: Path) -> object:
-    from mccprobe.why.recheck import read_report
+    from mccprobe.explain.bundle.recheck import read_report
 
     folder = scratch / "r"
     folder.mkdir(exist_ok=True)
@@ -92,7 +92,7 @@ PATCH = b"--- a/mma.h\n+++ b/mma.h\n@@ -1,3 +1,3 @@\n one\n-two\n+TWO\n three\n\
 
 
 def read_patch(data: bytes, scratch: Path) -> object:
-    from mccprobe.overlay.change import apply_once, difference, parse_patch
+    from mccprobe.tuning.overlay.change import apply_once, difference, parse_patch
 
     text = "one\ntwo\nthree"
     changed = apply_once(text, parse_patch(text_of(data), "p.diff"), "mma.h")
@@ -100,8 +100,8 @@ def read_patch(data: bytes, scratch: Path) -> object:
 
 
 def read_wrapper(data: bytes, scratch: Path) -> object:
-    from mccprobe.toolchain.locate import is_our_wrapper
-    from mccprobe.wrapper.install import read_installed
+    from mccprobe.build.wrapper.install import read_installed
+    from mccprobe.targets.llvm.locate import is_our_wrapper
 
     path = scratch / "mcc"
     path.write_bytes(data)
@@ -110,8 +110,8 @@ def read_wrapper(data: bytes, scratch: Path) -> object:
 
 
 def wrapper_seeds() -> list[bytes]:
-    from mccprobe.wrapper.flagset import wrapper_sets
-    from mccprobe.wrapper.script import generate
+    from mccprobe.build.wrapper.flagset import wrapper_sets
+    from mccprobe.build.wrapper.script import generate
 
     return [generate(Path("/opt/musa/bin/mcc"), wrapper_sets("gemm-s4000"))]
 
@@ -121,7 +121,7 @@ FINDINGS = {"compile": True, "run": "no GPU", "bisect": True, "resources": "x", 
 
 
 def read_probe_cache(data: bytes, scratch: Path) -> object:
-    from mccprobe.toolchain.findings import ProbeCache, from_document
+    from mccprobe.targets.llvm.findings import ProbeCache, from_document
 
     (scratch / "key.json").write_bytes(data)
     document = ProbeCache(scratch).load("key")
@@ -130,8 +130,8 @@ def read_probe_cache(data: bytes, scratch: Path) -> object:
 
 
 def read_edit_folder(data: bytes, scratch: Path) -> object:
-    from mccprobe.cycle.versions import FOLDER, EditStore
-    from mccprobe.errors import MccprobeError
+    from mccprobe.base.errors import MccprobeError
+    from mccprobe.tuning.cycle.versions import FOLDER, EditStore
 
     store = EditStore(replace(shipped_gemm(), path=scratch / "kernel.toml"))
     place = scratch / FOLDER / "versions" / "abc"
@@ -145,7 +145,7 @@ def read_edit_folder(data: bytes, scratch: Path) -> object:
 
 
 def read_depends(data: bytes, scratch: Path) -> object:
-    from mccprobe.compilation.travel import dependency_names
+    from mccprobe.build.travel import dependency_names
 
     return dependency_names(text_of(data))
 

@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mccprobe.isa.align import in_order, longest_increasing
-from mccprobe.isa.change import KINDS, FunctionChange, compare, comparison_key, rebuild
-from mccprobe.isa.listing import parse_listing
-from mccprobe.isa.pipes import pipe_table
-from mccprobe.isa.records import Function, Instruction
-from mccprobe.isa.registers import Register, registers_of, split_operands
+from mccprobe.objects.isa.align import in_order, longest_increasing
+from mccprobe.objects.isa.change import KINDS, FunctionChange, compare, comparison_key, rebuild
+from mccprobe.objects.isa.listing import parse_listing
+from mccprobe.objects.isa.pipes import pipe_table
+from mccprobe.objects.isa.records import Function, Instruction
+from mccprobe.objects.isa.registers import Register, registers_of, split_operands
 
 DATA = Path(__file__).parent / "data"
 

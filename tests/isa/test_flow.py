@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mccprobe.errors import InputError
-from mccprobe.isa.flow import analyse
-from mccprobe.isa.listing import parse_listing
-from mccprobe.isa.pipes import pipe_table
-from mccprobe.isa.records import Function, Instruction
-from mccprobe.isa.summary import summarise
+from mccprobe.base.errors import InputError
+from mccprobe.objects.isa.flow import analyse
+from mccprobe.objects.isa.listing import parse_listing
+from mccprobe.objects.isa.pipes import pipe_table
+from mccprobe.objects.isa.records import Function, Instruction
+from mccprobe.objects.isa.summary import summarise
 
 DATA = Path(__file__).parent / "data"
 

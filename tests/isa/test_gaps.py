@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mccprobe.isa.align import SMALL_CELLS, by_occurrence, in_order
-from mccprobe.isa.change import FunctionChange, compare
-from mccprobe.isa.pipes import pipe_table
-from mccprobe.isa.records import Function, Instruction
+from mccprobe.objects.isa.align import SMALL_CELLS, by_occurrence, in_order
+from mccprobe.objects.isa.change import FunctionChange, compare
+from mccprobe.objects.isa.pipes import pipe_table
+from mccprobe.objects.isa.records import Function, Instruction
 
 
 @pytest.mark.parametrize("cells", [SMALL_CELLS, 0])
@@ -35,14 +35,14 @@ def test_pairs_in_order(
     left: str, right: str, pairs: list[tuple[int, int]], cells: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The same whether what lies between is looked at in full or (cells 0) is too long for that."""
-    monkeypatch.setattr("mccprobe.isa.align.SMALL_CELLS", cells)
+    monkeypatch.setattr("mccprobe.objects.isa.align.SMALL_CELLS", cells)
     assert in_order(left, right) == pairs
 
 
 @pytest.mark.parametrize(("cells", "inside"), [(SMALL_CELLS, 3), (0, 2)])
 def test_between_anchors_is_a_world_of_its_own(cells: int, inside: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Three letters are common to both; the i-th x with the i-th x and the i-th y with the i-th y: two do not cross."""
-    monkeypatch.setattr("mccprobe.isa.align.SMALL_CELLS", cells)
+    monkeypatch.setattr("mccprobe.objects.isa.align.SMALL_CELLS", cells)
     left, right = "paxyxybq", "rayxyxbs"
     pairs = in_order(left, right)
     assert {(1, 1), (6, 6)} < set(pairs) and len(pairs) == 2 + inside

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from mccprobe.isa.listing import parse_listing
-from mccprobe.isa.listing_hexagon import hexagon_instruction
-from mccprobe.isa.pipes import UNKNOWN
-from mccprobe.isa.records import OTHER, Instruction
+from mccprobe.objects.isa.listing import parse_listing
+from mccprobe.objects.isa.listing_hexagon import hexagon_instruction
+from mccprobe.objects.isa.pipes import UNKNOWN
+from mccprobe.objects.isa.records import OTHER, Instruction
 
 WORD = bytes.fromhex("b040c110")
 

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from mccprobe.binary.records import DeviceImage
-from mccprobe.isa.disassemble import Disassemblers, ImageListing, disassemble, load
-from mccprobe.isa.lint import LintResult, lint_images
-from mccprobe.isa.lint_rules import RULES
+from mccprobe.objects.binary.records import DeviceImage
+from mccprobe.objects.isa.disassemble import Disassemblers, ImageListing, disassemble, load
+from mccprobe.objects.isa.lint import LintResult, lint_images
+from mccprobe.objects.isa.lint_rules import RULES
 
 DATA = Path(__file__).parent / "data"
 

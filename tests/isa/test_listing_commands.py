@@ -12,12 +12,12 @@ import pytest
 from click.testing import CliRunner
 from jsonschema import Draft202012Validator
 
+from mccprobe.base.console import Console
+from mccprobe.base.errors import InputError, UsageError
 from mccprobe.cli.diff_cmd import diff
 from mccprobe.cli.disasm_cmd import disasm
 from mccprobe.cli.lazy import add_color_option
 from mccprobe.cli.lint_cmd import lint
-from mccprobe.console import Console
-from mccprobe.errors import InputError, UsageError
 
 ROOT = Path(__file__).resolve().parents[2]
 DATA = Path(__file__).parent / "data"

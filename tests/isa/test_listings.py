@@ -8,17 +8,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mccprobe.binary.records import DeviceImage
-from mccprobe.errors import InputError, MccprobeError
-from mccprobe.isa.diff import diff_images
-from mccprobe.isa.disassemble import ImageListing
-from mccprobe.isa.lint import lint_images
-from mccprobe.isa.lint_rules import RULES
-from mccprobe.isa.listing import parse_listing, sniff
-from mccprobe.isa.listing_objdump import bytes_of, parse_objdump
-from mccprobe.isa.records import Listing
-from mccprobe.isa.registers import registers_of
-from mccprobe.isa.summary import summarise
+from mccprobe.base.errors import InputError, MccprobeError
+from mccprobe.objects.binary.records import DeviceImage
+from mccprobe.objects.isa.diff import diff_images
+from mccprobe.objects.isa.disassemble import ImageListing
+from mccprobe.objects.isa.lint import lint_images
+from mccprobe.objects.isa.lint_rules import RULES
+from mccprobe.objects.isa.listing import parse_listing, sniff
+from mccprobe.objects.isa.listing_objdump import bytes_of, parse_objdump
+from mccprobe.objects.isa.records import Listing
+from mccprobe.objects.isa.registers import registers_of
+from mccprobe.objects.isa.summary import summarise
 from mccprobe.report.disasm_record import document, view
 from mccprobe.report.disasm_text import render
 from mccprobe.report.lint_record import render as lint_text

@@ -11,14 +11,14 @@ from pathlib import Path
 import pytest
 from elftools.elf.elffile import ELFFile
 
-from mccprobe.binary.read import code_symbols
-from mccprobe.errors import InputError
-from mccprobe.isa.count import count_amdgpu, count_function, count_x86
-from mccprobe.isa.disassemble import Disassemblers, load
-from mccprobe.isa.flow import isa_of
-from mccprobe.isa.listing import parse_listing
-from mccprobe.isa.records import Listing
-from mccprobe.isa.summary import summarise
+from mccprobe.base.errors import InputError
+from mccprobe.objects.binary.read import code_symbols
+from mccprobe.objects.isa.count import count_amdgpu, count_function, count_x86
+from mccprobe.objects.isa.disassemble import Disassemblers, load
+from mccprobe.objects.isa.flow import isa_of
+from mccprobe.objects.isa.listing import parse_listing
+from mccprobe.objects.isa.records import Listing
+from mccprobe.objects.isa.summary import summarise
 
 pytestmark = pytest.mark.toolchain("clang-14")
 

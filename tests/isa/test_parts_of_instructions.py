@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from mccprobe.binary.read import CodeSymbol
-from mccprobe.errors import InputError
-from mccprobe.isa.count import CodeCount, count_amdgpu, count_x86
-from mccprobe.isa.listing_build import FunctionBuilder
-from mccprobe.isa.operands import parse_operand
-from mccprobe.isa.pipes import PipeTable
-from mccprobe.isa.records import Instruction
-from mccprobe.isa.registers import Register, registers_of, roles
+from mccprobe.base.errors import InputError
+from mccprobe.objects.binary.read import CodeSymbol
+from mccprobe.objects.isa.count import CodeCount, count_amdgpu, count_x86
+from mccprobe.objects.isa.listing_build import FunctionBuilder
+from mccprobe.objects.isa.operands import parse_operand
+from mccprobe.objects.isa.pipes import PipeTable
+from mccprobe.objects.isa.records import Instruction
+from mccprobe.objects.isa.registers import Register, registers_of, roles
 
 
 @pytest.mark.parametrize(

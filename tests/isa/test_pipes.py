@@ -7,7 +7,7 @@ from importlib import resources
 
 import pytest
 
-from mccprobe.isa.pipes import ISAS, UNKNOWN, pipe_table
+from mccprobe.objects.isa.pipes import ISAS, UNKNOWN, pipe_table
 
 ISSUE_PIPES = {
     "MMA", "LDMA.RD", "LDMA.WR", "DMA.LD", "DMA.ST", "LSU.LD", "LSU.ST", "INT", "FOP", "BIT", "CTRL", "AP", "COND",
@@ -17,7 +17,7 @@ ISSUE_PIPES = {
 
 @pytest.mark.parametrize("isa", ISAS)
 def test_every_entry_has_a_source_and_no_name_stands_twice(isa: str) -> None:
-    document = tomllib.loads((resources.files("mccprobe.isa") / f"data/pipes-{isa}.toml").read_text())
+    document = tomllib.loads((resources.files("mccprobe.objects.isa") / f"data/pipes-{isa}.toml").read_text())
     assert document["isa"] == isa
     seen: set[tuple[str, str]] = set()
     for entry in document["entry"]:

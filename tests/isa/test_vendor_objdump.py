@@ -8,8 +8,8 @@ from types import ModuleType
 
 import pytest
 
-from mccprobe.isa.disassemble import Disassemblers, ImageListing, load
-from mccprobe.isa.summary import summarise
+from mccprobe.objects.isa.disassemble import Disassemblers, ImageListing, load
+from mccprobe.objects.isa.summary import summarise
 
 DATA = Path(__file__).parent / "data"
 

@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mccprobe.binary.records import CodeSymbol
-from mccprobe.isa.disassemble import bytes_alone
-from mccprobe.isa.listing import parse_listing
-from mccprobe.isa.records import Function, Instruction
-from mccprobe.isa.summary import summarise
-from mccprobe.isa.words import geometry, image_of, iter_words, words_of
+from mccprobe.objects.binary.records import CodeSymbol
+from mccprobe.objects.isa.disassemble import bytes_alone
+from mccprobe.objects.isa.listing import parse_listing
+from mccprobe.objects.isa.records import Function, Instruction
+from mccprobe.objects.isa.summary import summarise
+from mccprobe.objects.isa.words import geometry, image_of, iter_words, words_of
 
 DATA = Path(__file__).parent / "data"
 

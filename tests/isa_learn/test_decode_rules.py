@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from mccprobe.isa.decode import MEMO_LIMIT, Classifier
-from mccprobe.isa.encoding import UNKNOWN, Answer, Confidence, EncodingTable, Guard, HeldOut, Row
-from mccprobe.isa.learn_files import hold_out_test
-from mccprobe.isa.operands import Sample
+from mccprobe.objects.isa.decode import MEMO_LIMIT, Classifier
+from mccprobe.objects.isa.encoding import UNKNOWN, Answer, Confidence, EncodingTable, Guard, HeldOut, Row
+from mccprobe.objects.isa.learn_files import hold_out_test
+from mccprobe.objects.isa.operands import Sample
 
 NONE, POSSIBLE, LIKELY, CERTAIN = Confidence
 V = ("v", "v")
@@ -156,7 +156,7 @@ def test_answers_do_not_hang_on_what_was_asked_before(monkeypatch: pytest.Monkey
     decoder = classifier(*rows)
     assert [decoder.answer(*one) for one in asked] == fresh
     assert len(asked) < MEMO_LIMIT
-    monkeypatch.setattr("mccprobe.isa.decode.MEMO_LIMIT", 2)
+    monkeypatch.setattr("mccprobe.objects.isa.decode.MEMO_LIMIT", 2)
     bounded = classifier(*rows)
     assert [bounded.answer(*one) for one in asked] == fresh and len(bounded._memo) <= 2
 

@@ -10,9 +10,9 @@ import jsonschema
 import pytest
 from click.testing import CliRunner, Result
 
+from mccprobe.base.console import Console
+from mccprobe.base.errors import MccprobeError, ToolchainError
 from mccprobe.cli.disasm_cmd import disasm
-from mccprobe.console import Console
-from mccprobe.errors import MccprobeError, ToolchainError
 
 from .test_isa_cmd import device_object, document, listing
 

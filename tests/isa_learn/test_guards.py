@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from mccprobe.isa.columns import bit_numbers, sum_of_bits
-from mccprobe.isa.encoding import Guard
-from mccprobe.isa.fields import Place
-from mccprobe.isa.guards import MAX_WIDTH, Stretch, _quorum, _segments, make_guards
+from mccprobe.objects.isa.columns import bit_numbers, sum_of_bits
+from mccprobe.objects.isa.encoding import Guard
+from mccprobe.objects.isa.fields import Place
+from mccprobe.objects.isa.guards import MAX_WIDTH, Stretch, _quorum, _segments, make_guards
 
 OPCODE = 0x8000_0081  # of the words here; operands stand from bit 8 on
 ALL = 0xFFFF_FFFF

@@ -11,9 +11,9 @@ import jsonschema
 import pytest
 from click.testing import CliRunner
 
+from mccprobe.base.console import Console
+from mccprobe.base.errors import MccprobeError
 from mccprobe.cli.isa_cmd import isa
-from mccprobe.console import Console
-from mccprobe.errors import MccprobeError
 
 ROOT = Path(__file__).resolve().parents[2]
 SCHEMA = json.loads((ROOT / "reports/isa.schema.json").read_text())

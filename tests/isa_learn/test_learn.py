@@ -9,14 +9,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mccprobe.isa.columns import Columns
-from mccprobe.isa.decode import Classifier
-from mccprobe.isa.encoding import Confidence
-from mccprobe.isa.guards import cubes
-from mccprobe.isa.learn import learn
-from mccprobe.isa.operands import Sample, parse_operand, sample_of
-from mccprobe.isa.records import Instruction
-from mccprobe.isa.stream import KNOWN, OUT_OF_STEP, UNKNOWN_WORD, Decoder, decode_stream
+from mccprobe.objects.isa.columns import Columns
+from mccprobe.objects.isa.decode import Classifier
+from mccprobe.objects.isa.encoding import Confidence
+from mccprobe.objects.isa.guards import cubes
+from mccprobe.objects.isa.learn import learn
+from mccprobe.objects.isa.operands import Sample, parse_operand, sample_of
+from mccprobe.objects.isa.records import Instruction
+from mccprobe.objects.isa.stream import KNOWN, OUT_OF_STEP, UNKNOWN_WORD, Decoder, decode_stream
 
 
 @dataclass(frozen=True)

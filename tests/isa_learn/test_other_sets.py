@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from mccprobe.isa.decode import Classifier
-from mccprobe.isa.encoding import Confidence
-from mccprobe.isa.learn import learn
-from mccprobe.isa.learn_files import learn_files, read_listing, samples_of, words_of
-from mccprobe.isa.listing import parse_listing
-from mccprobe.isa.operands import Sample
-from mccprobe.isa.pipes import UNKNOWN
+from mccprobe.objects.isa.decode import Classifier
+from mccprobe.objects.isa.encoding import Confidence
+from mccprobe.objects.isa.learn import learn
+from mccprobe.objects.isa.learn_files import learn_files, read_listing, samples_of, words_of
+from mccprobe.objects.isa.listing import parse_listing
+from mccprobe.objects.isa.operands import Sample
+from mccprobe.objects.isa.pipes import UNKNOWN
 
 SASS = sorted((Path(__file__).parent / "data" / "sass").glob("*.txt"))
 HEXAGON = """

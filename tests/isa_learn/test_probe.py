@@ -10,14 +10,14 @@ from typing import Any
 
 import pytest
 
-from mccprobe.errors import InputError, ToolchainError
-from mccprobe.isa.bulk import BulkClassifier
-from mccprobe.isa.decode import Classifier
-from mccprobe.isa.learn import learn
-from mccprobe.isa.learn_files import learn_files, words_of
-from mccprobe.isa.listing import parse_listing
-from mccprobe.isa.operands import Sample, sample_of
-from mccprobe.isa.probe import ProbeSpec, flips, probe
+from mccprobe.base.errors import InputError, ToolchainError
+from mccprobe.objects.isa.bulk import BulkClassifier
+from mccprobe.objects.isa.decode import Classifier
+from mccprobe.objects.isa.learn import learn
+from mccprobe.objects.isa.learn_files import learn_files, words_of
+from mccprobe.objects.isa.listing import parse_listing
+from mccprobe.objects.isa.operands import Sample, sample_of
+from mccprobe.objects.isa.probe import ProbeSpec, flips, probe
 
 KILLER = 0x7E040302 ^ 1 << 30  # one bit away from a known word
 
@@ -72,9 +72,9 @@ def test_probing_survives_a_disassembler_that_hangs(disassembler: str, monkeypat
     samples = known()[:3]  # of one key: few words, few halves
     hanger = samples[0].word ^ 1 << 20
     monkeypatch.setenv("FAKE_HANGS", f"{hanger:x}")
-    monkeypatch.setattr("mccprobe.isa.probe.BATCH_WORDS", 4)  # a hang, and one for each of its halves: three waits
-    monkeypatch.setattr("mccprobe.isa.probe.MIN_TIMEOUT_S", 1.0)
-    monkeypatch.setattr("mccprobe.isa.probe.FIRST_TIMEOUT_S", 5.0)
+    monkeypatch.setattr("mccprobe.objects.isa.probe.BATCH_WORDS", 4)  # a hang, and one for each of its halves: three waits
+    monkeypatch.setattr("mccprobe.objects.isa.probe.MIN_TIMEOUT_S", 1.0)
+    monkeypatch.setattr("mccprobe.objects.isa.probe.FIRST_TIMEOUT_S", 5.0)
     result = probe(samples, ProbeSpec(disassembler, small_object(b"\0" * 16), 4, 4, samples_of_key=1, follow=0))
     killers = {KILLER, hanger}
     assert set(result.killers) == {word.to_bytes(4, "little").hex() for word in killers} and result.complete
@@ -89,8 +89,8 @@ def test_a_disassembler_that_dies_of_everything_ends_with_the_budget(
 ) -> None:
     words = [word for word, _, _ in flips(known())]
     monkeypatch.setenv("FAKE_HANGS", ",".join(f"{word:x}" for word in words))
-    monkeypatch.setattr("mccprobe.isa.probe.MIN_TIMEOUT_S", 0.3)
-    monkeypatch.setattr("mccprobe.isa.probe.FIRST_TIMEOUT_S", 2.0)
+    monkeypatch.setattr("mccprobe.objects.isa.probe.MIN_TIMEOUT_S", 0.3)
+    monkeypatch.setattr("mccprobe.objects.isa.probe.FIRST_TIMEOUT_S", 2.0)
     result = probe(known(), ProbeSpec(disassembler, small_object(b"\0" * 16), 4, 4, follow=0, budget_s=1.0))
     assert not result.complete and result.decoded == 0 and result.asked < len(words)
 

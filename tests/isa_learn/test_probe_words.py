@@ -10,11 +10,11 @@ from types import SimpleNamespace
 
 import pytest
 
-from mccprobe.binary.elf import SHF_EXECINSTR, parse_elf
-from mccprobe.errors import InputError, ToolchainError
-from mccprobe.isa.operands import Sample
-from mccprobe.isa.probe import ProbeSpec, flips, probe
-from mccprobe.process import RunResult, RunSpec
+from mccprobe.base.errors import InputError, ToolchainError
+from mccprobe.base.process import RunResult, RunSpec
+from mccprobe.objects.binary.elf import SHF_EXECINSTR, parse_elf
+from mccprobe.objects.isa.operands import Sample
+from mccprobe.objects.isa.probe import ProbeSpec, flips, probe
 
 SECTION = struct.Struct("<IIQQQQIIQQ")
 SHT_NULL, SHT_PROGBITS, SHT_STRTAB, SHT_RELA, SHT_NOBITS = 0, 1, 3, 4, 8
@@ -86,7 +86,7 @@ class Tool:
 @pytest.fixture
 def install(monkeypatch: pytest.MonkeyPatch) -> Callable[[Tool], Tool]:
     def use(tool: Tool) -> Tool:
-        monkeypatch.setattr("mccprobe.isa.probe.process.run", tool)
+        monkeypatch.setattr("mccprobe.objects.isa.probe.process.run", tool)
         return tool
 
     return use
@@ -170,7 +170,7 @@ def test_a_word_that_kills_is_cornered_by_halves(install: Callable[[Tool], Tool]
 
 
 def test_words_go_in_batches(install: Callable[[Tool], Tool], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mccprobe.isa.probe.BATCH_WORDS", 10)
+    monkeypatch.setattr("mccprobe.objects.isa.probe.BATCH_WORDS", 10)
     tool = install(Tool(range(256)))
     told: list[str] = []
     result = probe([sample(0)], spec_of(), told.append)
@@ -184,7 +184,7 @@ def timed(install: Callable[[Tool], Tool], monkeypatch: pytest.MonkeyPatch) -> C
     """As `install`, with a clock that the runs of the tool alone move on."""
 
     def use(tool: Tool) -> Tool:
-        monkeypatch.setattr("mccprobe.isa.probe.time", SimpleNamespace(monotonic=lambda: 100.0 + tool.clock_s))
+        monkeypatch.setattr("mccprobe.objects.isa.probe.time", SimpleNamespace(monotonic=lambda: 100.0 + tool.clock_s))
         return install(tool)
 
     return use
@@ -201,7 +201,7 @@ def test_halving_ends_with_the_budget(timed: Callable[[Tool], Tool]) -> None:
 def test_what_is_left_is_told_from_what_the_batches_took(
     timed: Callable[[Tool], Tool], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("mccprobe.isa.probe.BATCH_WORDS", 8)
+    monkeypatch.setattr("mccprobe.objects.isa.probe.BATCH_WORDS", 8)
     timed(Tool(range(256), seconds=5.0))
     told: list[str] = []
     result = probe([sample(0)], spec_of(), told.append)
@@ -212,7 +212,7 @@ def test_what_is_left_is_told_from_what_the_batches_took(
 
 
 def test_a_disassembler_that_is_not_there_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("mccprobe.isa.probe.process.run", lambda spec: RunResult(None, b"", b"", 0.0, error="no file"))
+    monkeypatch.setattr("mccprobe.objects.isa.probe.process.run", lambda spec: RunResult(None, b"", b"", 0.0, error="no file"))
     with pytest.raises(ToolchainError, match="objdump could not be started: no file"):
         probe([sample(0)], spec_of())
 
@@ -221,7 +221,7 @@ def test_a_disassembler_that_is_not_there_is_told(monkeypatch: pytest.MonkeyPatc
 def test_with_the_budget_gone_nothing_more_is_asked(
     batch: int, asked: int, install: Callable[[Tool], Tool], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("mccprobe.isa.probe.BATCH_WORDS", batch)
+    monkeypatch.setattr("mccprobe.objects.isa.probe.BATCH_WORDS", batch)
     tool = install(Tool(range(256)))
     result = probe([sample(0)], spec_of(budget_s=-1.0, follow=3))
     assert (result.complete, result.asked, len(tool.files)) == (False, asked, 1), "the check alone was run"

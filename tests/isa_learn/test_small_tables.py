@@ -9,12 +9,12 @@ from collections.abc import Iterable
 
 import pytest
 
-from mccprobe.isa.columns import Columns
-from mccprobe.isa.encoding import EncodingTable, Field, Row
-from mccprobe.isa.fields import FieldFinder, Place
-from mccprobe.isa.learn import MIN_CONSTANT_BITS, learn
-from mccprobe.isa.operands import Sample
-from mccprobe.isa.pipes import UNKNOWN
+from mccprobe.objects.isa.columns import Columns
+from mccprobe.objects.isa.encoding import EncodingTable, Field, Row
+from mccprobe.objects.isa.fields import FieldFinder, Place
+from mccprobe.objects.isa.learn import MIN_CONSTANT_BITS, learn
+from mccprobe.objects.isa.operands import Sample
+from mccprobe.objects.isa.pipes import UNKNOWN
 
 ALL = 0xFFFFFFFF
 FIRST, SECOND = 0x1F << 8, 0x1F << 16

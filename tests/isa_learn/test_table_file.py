@@ -11,12 +11,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from mccprobe.errors import InputError, MccprobeError
-from mccprobe.isa.encoding import EncodingTable, HeldOut, Source
-from mccprobe.isa.learn import learn
-from mccprobe.isa.operands import sample_of
-from mccprobe.isa.records import Instruction
-from mccprobe.isa.table_file import read_table, table_document, write_table
+from mccprobe.base.errors import InputError, MccprobeError
+from mccprobe.objects.isa.encoding import EncodingTable, HeldOut, Source
+from mccprobe.objects.isa.learn import learn
+from mccprobe.objects.isa.operands import sample_of
+from mccprobe.objects.isa.records import Instruction
+from mccprobe.objects.isa.table_file import read_table, table_document, write_table
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -9,9 +9,16 @@ from typing import Any
 
 import pytest
 
-from mccprobe.errors import BadDataFile
-from mccprobe.isa.encoding import EncodingTable, Field, Guard, HeldOut, Row, Source
-from mccprobe.isa.table_file import MAX_FORM, MAX_REFUSED_BITS, MAX_TEXT, MAX_WORD_BYTES, read_table, write_table
+from mccprobe.base.errors import BadDataFile
+from mccprobe.objects.isa.encoding import EncodingTable, Field, Guard, HeldOut, Row, Source
+from mccprobe.objects.isa.table_file import (
+    MAX_FORM,
+    MAX_REFUSED_BITS,
+    MAX_TEXT,
+    MAX_WORD_BYTES,
+    read_table,
+    write_table,
+)
 
 ROWS = (
     Row("op.add", ("v", "v"), 4, 0, 0, 9, 2, 0x81, 0xFF, 0x7F, (0,)),

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mccprobe.kernel.expression import Expression, ExpressionError
+from mccprobe.oracle.kernel.expression import Expression, ExpressionError
 
 SHAPE = {"M": 256, "N": 144, "K": 2048}
 

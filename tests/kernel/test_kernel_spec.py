@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mccprobe.errors import BadDataFile, UsageError
-from mccprobe.kernel import shipped
-from mccprobe.kernel.spec import (
+from mccprobe.base.errors import BadDataFile, UsageError
+from mccprobe.oracle.kernel import shipped
+from mccprobe.oracle.kernel.spec import (
     KernelSpec,
     find_shipped_kernels,
     is_shipped,

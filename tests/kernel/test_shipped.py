@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from mccprobe.kernel.shipped import file_or_shipped, kernels_folder
+from mccprobe.oracle.kernel.shipped import file_or_shipped, kernels_folder
 
 
 def test_names_and_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

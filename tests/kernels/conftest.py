@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from mccprobe.gate.build import BuiltKernel, build_kernel
-from mccprobe.kernel.spec import Outcome, find_shipped_kernels, load_kernel
-from mccprobe.sim.build import sim_sdk
-from mccprobe.toolchain.sim import SimToolchain
+from mccprobe.oracle.kernel.spec import Outcome, find_shipped_kernels, load_kernel
+from mccprobe.targets.sim.build import sim_sdk
+from mccprobe.targets.sim.toolchain import SimToolchain
+from mccprobe.tuning.check.build import BuiltKernel, build_kernel
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

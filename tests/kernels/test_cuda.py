@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from mccprobe.errors import CompilerNotFound
-from mccprobe.gate.build import BuiltKernel, build_kernel, run_case
-from mccprobe.kernel.spec import Expected, KernelSpec, Outcome, find_shipped_kernels, load_kernel
+from mccprobe.base.errors import CompilerNotFound
+from mccprobe.oracle.kernel.spec import Expected, KernelSpec, Outcome, find_shipped_kernels, load_kernel
 from mccprobe.oracle.verdict import Verdict
-from mccprobe.toolchain.cuda import LEAST_CAPABILITY, CudaToolchain, cuda_toolchain
+from mccprobe.targets.nvidia.toolchain import LEAST_CAPABILITY, CudaToolchain, cuda_toolchain
+from mccprobe.tuning.check.build import BuiltKernel, build_kernel, run_case
 
 KERNELS = [load_kernel(folder) for folder in find_shipped_kernels()]
 LINES = [(k, entry, on) for k in KERNELS for entry in k.expected for on in entry.for_toolchain("cuda")]

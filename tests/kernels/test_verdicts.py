@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from mccprobe.gate.build import BuiltKernel, CaseResult, run_case
-from mccprobe.gate.cases import PlannedCase
-from mccprobe.gate.check import case_fault
-from mccprobe.kernel.spec import Expected, KernelSpec, Outcome, find_shipped_kernels, load_kernel
+from mccprobe.oracle.kernel.spec import Expected, KernelSpec, Outcome, find_shipped_kernels, load_kernel
 from mccprobe.oracle.verdict import Verdict
+from mccprobe.tuning.check.build import BuiltKernel, CaseResult, run_case
+from mccprobe.tuning.check.cases import PlannedCase
+from mccprobe.tuning.check.check import case_fault
 
 Built = Callable[..., BuiltKernel]
 

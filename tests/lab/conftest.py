@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from mccprobe.lab.record import Observation, read_observation
-from mccprobe.lab.session import lab_flags
-from mccprobe.toolchain.sim import SimToolchain, sim_toolchain
+from mccprobe.targets.sim.toolchain import SimToolchain, sim_toolchain
+from mccprobe.tuning.lab.record import Observation, read_observation
+from mccprobe.tuning.lab.session import lab_flags
 
 HERE = Path(__file__).resolve().parent
 TIMEOUT_S = 300.0  # ends hangs; measures nothing

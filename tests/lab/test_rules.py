@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from mccprobe.lab.explain import RULES, counts_warps_by
-from mccprobe.lab.record import BankUse, Finding, Observation
+from mccprobe.tuning.lab.explain import RULES, counts_warps_by
+from mccprobe.tuning.lab.record import BankUse, Finding, Observation
 
 pytestmark = pytest.mark.toolchain("clang-14")
 Observe = Callable[..., Observation]

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mccprobe.model.amd import waves_by_registers
-from mccprobe.model.limits import AMD_LIMITS, ARTICLE_LIMITS, PUBLIC_LIMITS, Constant, Limits
-from mccprobe.model.occupancy import Demand, Occupancy, disagreements, estimate
+from mccprobe.objects.model.amd import waves_by_registers
+from mccprobe.objects.model.limits import AMD_LIMITS, ARTICLE_LIMITS, PUBLIC_LIMITS, Constant, Limits
+from mccprobe.objects.model.occupancy import Demand, Occupancy, disagreements, estimate
 
 FINAL = {"temp": 126, "attribute": 2, "internal": 2, "coefficient": 0}  # 126: article; the others: public mcc output
 

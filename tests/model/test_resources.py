@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from mccprobe.binary.records import KernelMetadata
-from mccprobe.model.frames import REGISTER_KINDS, flat_row, kernels_frame
-from mccprobe.model.resources import InstructionMix, KernelResources, Options, resources_of
+from mccprobe.objects.binary.records import KernelMetadata
+from mccprobe.objects.model.frames import REGISTER_KINDS, flat_row, kernels_frame
+from mccprobe.objects.model.resources import InstructionMix, KernelResources, Options, resources_of
 
 
 def kernel(source_format: str = "mtgpu-asm", target: str = "mp_22", **changes: Any) -> KernelMetadata:

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mccprobe.errors import BadDataFile, PatchDoesNotApply, UsageError
-from mccprobe.overlay.change import apply_once, difference, parse_patch, replacement
+from mccprobe.base.errors import BadDataFile, PatchDoesNotApply, UsageError
+from mccprobe.tuning.overlay.change import apply_once, difference, parse_patch, replacement
 
 LINES = st.lists(
     st.sampled_from(["a\n", "b\n", "c\x0c\n", "d\r\n", "e\u2028f\n", "\n", "-c\n", "+d\n", "@@ -1 +1 @@\n", "--- x\n"]),

@@ -15,17 +15,17 @@ import jsonschema
 import pytest
 from click.testing import CliRunner
 
+from mccprobe.base.console import Console
+from mccprobe.base.errors import InputError, PatchDoesNotApply, SourceDoesNotCompile, ToolchainError, UsageError
 from mccprobe.cli.overlay_cmd import overlay as overlay_command
-from mccprobe.console import Console
-from mccprobe.errors import InputError, PatchDoesNotApply, SourceDoesNotCompile, ToolchainError, UsageError
-from mccprobe.kernel.spec import KernelSpec, load_kernel, shipped_kernel
+from mccprobe.oracle.kernel.spec import KernelSpec, load_kernel, shipped_kernel
 from mccprobe.oracle.verdict import Verdict
-from mccprobe.overlay.change import replacement
-from mccprobe.overlay.header import quoted_beside
-from mccprobe.overlay.render_text import render_overlay
-from mccprobe.overlay.run import OverlayReport, OverlayRequest, overlay
-from mccprobe.toolchain.clang import clang_toolchain
-from mccprobe.toolchain.sim import SimToolchain, sim_toolchain
+from mccprobe.targets.clang.toolchain import clang_toolchain
+from mccprobe.targets.sim.toolchain import SimToolchain, sim_toolchain
+from mccprobe.tuning.overlay.change import replacement
+from mccprobe.tuning.overlay.header import quoted_beside
+from mccprobe.tuning.overlay.render_text import render_overlay
+from mccprobe.tuning.overlay.run import OverlayReport, OverlayRequest, overlay
 
 pytestmark = pytest.mark.toolchain("clang-14")
 SMALLER = ("__frag_base<float, 32>", "__frag_base<float, 8>")  # section 20

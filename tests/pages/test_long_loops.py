@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from mccprobe.pages import theme
-from mccprobe.pages.render_html import MOST_PRINTED_ROWS, render_html
-from mccprobe.pages.report_page import report_page
-from mccprobe.pages.resource_figures import NAMED_TILES
+from mccprobe.report.pages import theme
+from mccprobe.report.pages.render_html import MOST_PRINTED_ROWS, render_html
+from mccprobe.report.pages.report_page import report_page
+from mccprobe.report.pages.resource_figures import NAMED_TILES
 from mccprobe.report.resources_record import ReportRequest, report_on
 
 MOST_BYTES = 200_000

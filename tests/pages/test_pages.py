@@ -15,12 +15,12 @@ from typing import Any
 import jsonschema
 import pytest
 
-from mccprobe.pages.bench_page import bench_page
-from mccprobe.pages.bisect_page import MOST_NAME, bisect_page
-from mccprobe.pages.blocks import Code, Notes, Page
-from mccprobe.pages.render_html import render_html
-from mccprobe.pages.search_page import search_page
-from mccprobe.pages.why_page import why_page
+from mccprobe.report.pages.bench_page import bench_page
+from mccprobe.report.pages.bisect_page import MOST_NAME, bisect_page
+from mccprobe.report.pages.blocks import Code, Notes, Page
+from mccprobe.report.pages.render_html import render_html
+from mccprobe.report.pages.search_page import search_page
+from mccprobe.report.pages.why_page import why_page
 from mccprobe.report.record import Status
 
 DATA = Path(__file__).parent / "data"

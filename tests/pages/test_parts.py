@@ -15,17 +15,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mccprobe.errors import BadReport, PackagesMissing, PageNotWritten
-from mccprobe.isa.disassemble import Disassemblers
+from mccprobe.base.errors import BadReport, PackagesMissing, PageNotWritten
+from mccprobe.objects.isa.disassemble import Disassemblers
 from mccprobe.oracle.verdict import Outcome, Verdict
-from mccprobe.pages import theme
-from mccprobe.pages.bisect_page import bisect_page
-from mccprobe.pages.blocks import Figure, Size
-from mccprobe.pages.canvas import file_bytes, page_svg
-from mccprobe.pages.finished import finished_page, finished_result
-from mccprobe.pages.profile_figure import COLUMNS, _columns
-from mccprobe.pages.render_html import render_html
-from mccprobe.pages.write import Places
+from mccprobe.report.pages import theme
+from mccprobe.report.pages.bisect_page import bisect_page
+from mccprobe.report.pages.blocks import Figure, Size
+from mccprobe.report.pages.canvas import file_bytes, page_svg
+from mccprobe.report.pages.finished import finished_page, finished_result
+from mccprobe.report.pages.profile_figure import COLUMNS, _columns
+from mccprobe.report.pages.render_html import render_html
+from mccprobe.report.pages.write import Places
 from mccprobe.search.spans import verdict_spans
 from mccprobe.search.trial import Purpose, Trial
 

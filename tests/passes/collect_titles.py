@@ -17,7 +17,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from mccprobe.passes.table import load_pass_table
+from mccprobe.targets.passes.table import load_pass_table
 
 LINE = re.compile(r"BISECT: (?:NOT )?running pass \(\d+\) (.+?) on ")
 TIMEOUT_S = 300.0

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mccprobe.errors import BadDataFile
-from mccprobe.passes.table import (
+from mccprobe.base.errors import BadDataFile
+from mccprobe.targets.passes.table import (
     CODEGEN_FILE,
     DATA,
     IR_FILE,

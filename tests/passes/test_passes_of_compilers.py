@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from mccprobe.passes.table import load_pass_table
+from mccprobe.targets.passes.table import load_pass_table
 
 _spec = importlib.util.spec_from_file_location("collect_titles", Path(__file__).with_name("collect_titles.py"))
 assert _spec is not None and _spec.loader is not None

@@ -10,12 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from mccprobe.model.occupancy import Demand, estimate
-from mccprobe.model.resources import ASSEMBLY_RESERVE_BYTES, MCC_RESERVE_BYTES
-from mccprobe.planner import machine, speed
-from mccprobe.planner.banks import fragment_load, row_reads, strided
-from mccprobe.planner.grid import GROUP, Problem, grid_plan
-from mccprobe.planner.tile import Tile, register_budgets
+from mccprobe.objects.model.occupancy import Demand, estimate
+from mccprobe.objects.model.resources import ASSEMBLY_RESERVE_BYTES, MCC_RESERVE_BYTES
+from mccprobe.tuning.plan import machine, speed
+from mccprobe.tuning.plan.banks import fragment_load, row_reads, strided
+from mccprobe.tuning.plan.grid import GROUP, Problem, grid_plan
+from mccprobe.tuning.plan.tile import Tile, register_budgets
 
 FULL = Problem(8192, 8192, 16384)
 FINAL = Tile(256, 256, 32, 4, 2)  # section 15

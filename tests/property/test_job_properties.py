@@ -7,8 +7,8 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mccprobe.toolchain.command import Arguments, mllvm_value, split_arguments, without_flags
-from mccprobe.toolchain.jobs import (
+from mccprobe.targets.llvm.command import Arguments, mllvm_value, split_arguments, without_flags
+from mccprobe.targets.llvm.jobs import (
     Job,
     JobKind,
     back_end_argv,

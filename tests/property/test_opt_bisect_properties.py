@@ -7,7 +7,7 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mccprobe.compilation.opt_bisect import LogReader, LogSummary, parse_line
+from mccprobe.targets.llvm.opt_bisect import LogReader, LogSummary, parse_line
 
 PREFIX = re.compile(rb"BISECT: (NOT )?running pass \((\d+)\)")
 

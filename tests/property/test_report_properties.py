@@ -13,7 +13,7 @@ import jsonschema
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mccprobe.errors import MccprobeError
+from mccprobe.base.errors import MccprobeError
 from mccprobe.report.render_resources import render_csv, render_markdown, render_text
 from mccprobe.report.resources_record import ReportRequest, report_on
 

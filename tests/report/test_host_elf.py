@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mccprobe.binary.records import DeviceImage
+from mccprobe.objects.binary.records import DeviceImage
 from mccprobe.report.host_elf import host_functions, host_kernels, shared_owner
 
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mccprobe.console import json_text
+from mccprobe.base.console import json_text
 from mccprobe.report import json_stream
 from mccprobe.report.json_stream import iter_json
 

@@ -67,7 +67,7 @@ def test_report_of_a_kernel_folder(run_cli: Callable[..., Any]) -> None:
 def test_the_same_as_cuobjdump(tmp_path: Path) -> None:
     if shutil.which("nvcc") is None or shutil.which("cuobjdump") is None:
         pytest.skip("no nvcc or no cuobjdump here")
-    from mccprobe.toolchain.cuda import cuda_toolchain
+    from mccprobe.targets.nvidia.toolchain import cuda_toolchain
 
     source, made = ROOT / "kernels/naive/naive.mu", tmp_path / "k.o"
     argv = [*cuda_toolchain().compile_argv(["-O2"], str(source), str(made)), "-Xptxas", "-v"]

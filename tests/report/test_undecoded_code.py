@@ -10,10 +10,10 @@ from typing import Any
 import jsonschema
 import pytest
 
-from mccprobe.isa.diff import ImageChange, diff_images
-from mccprobe.isa.disassemble import Disassemblers, load
-from mccprobe.isa.lint import lint_images
-from mccprobe.isa.lint_rules import RULES
+from mccprobe.objects.isa.diff import ImageChange, diff_images
+from mccprobe.objects.isa.disassemble import Disassemblers, load
+from mccprobe.objects.isa.lint import lint_images
+from mccprobe.objects.isa.lint_rules import RULES
 from mccprobe.report import diff_record, disasm_record, disasm_text, lint_record
 from mccprobe.report.render_resources import render_markdown, render_text
 from mccprobe.report.resources_record import ReportRequest, report_on

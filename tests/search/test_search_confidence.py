@@ -7,7 +7,7 @@ import random
 
 import pytest
 
-from mccprobe.errors import UsageError
+from mccprobe.base.errors import UsageError
 from mccprobe.search.confidence import (
     EdgeEvidence,
     failure_rate,

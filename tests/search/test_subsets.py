@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mccprobe.errors import BudgetSpent
+from mccprobe.base.errors import BudgetSpent
 from mccprobe.oracle.verdict import Verdict
 from mccprobe.search.subsets import SubsetResult, minimal_sets
 

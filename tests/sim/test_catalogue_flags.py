@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from mccprobe.flags.catalogue import load_catalogue
-from mccprobe.sim.build import sim_sdk
-from mccprobe.toolchain.sim import SimToolchain
+from mccprobe.targets.flags.catalogue import load_catalogue
+from mccprobe.targets.sim.build import sim_sdk
+from mccprobe.targets.sim.toolchain import SimToolchain
 
 
 @pytest.mark.toolchain("clang-14")

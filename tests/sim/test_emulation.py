@@ -18,8 +18,8 @@ import pytest
 pytestmark = pytest.mark.toolchain("clang-14", "clang++-14")
 
 ROOT = Path(__file__).resolve().parents[2]
-INCLUDE = ROOT / "mccprobe/sim/include"
-RUNTIME = ROOT / "mccprobe/sim/runtime"
+INCLUDE = ROOT / "mccprobe/targets/sim/include"
+RUNTIME = ROOT / "mccprobe/targets/sim/runtime"
 GEMM = [ROOT / "kernels/gemm/gemm.mu", ROOT / "kernels/common/gemm_main.mu"]
 STEP_TIMEOUT_S = 300.0  # ends hangs; measures nothing
 COMMON = [

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from mccprobe.sim import SimSdk, sim_sdk
+from mccprobe.targets.sim import SimSdk, sim_sdk
 
 pytestmark = pytest.mark.toolchain("clang-14")
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from mccprobe.sim import SimBuildError, SimSdk, build, sim_sdk
+from mccprobe.targets.sim import SimBuildError, SimSdk, build, sim_sdk
 
 pytestmark = pytest.mark.toolchain("clang-14")
 
@@ -147,7 +147,7 @@ def test_source_error_is_reported_with_the_compilers_words(
 def test_two_processes_at_once_give_one_sdk(tmp_path: Path) -> None:
     source = small_sources(tmp_path / "src")
     script = (
-        "import sys; from pathlib import Path; from mccprobe.sim import build;"
+        "import sys; from pathlib import Path; from mccprobe.targets.sim import build;"
         "build._HERE = Path(sys.argv[1]); build._PLUGIN_HEADER = 'no/such/header.h';"
         "print(build.sim_sdk(Path(sys.argv[2])).root)"
     )

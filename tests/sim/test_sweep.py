@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from mccprobe.lab.session import lab_flags
-from mccprobe.toolchain.sim import sim_toolchain
+from mccprobe.targets.sim.toolchain import sim_toolchain
+from mccprobe.tuning.lab.session import lab_flags
 
 pytestmark = pytest.mark.toolchain("clang-14", "clang++-14")
 

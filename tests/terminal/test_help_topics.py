@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
-from mccprobe.bisect_run.run import Status
+from mccprobe.base.errors import EXIT_CODE_MEANINGS
+from mccprobe.bisection.run import Status
 from mccprobe.cli import COMMANDS
 from mccprobe.cli.help_cmd import ENVIRONMENT, MEANINGS, TOOLCHAINS, TOPICS, WORDS
-from mccprobe.errors import EXIT_CODE_MEANINGS
 from mccprobe.oracle.checks import Expected, ReferenceOracle
 from mccprobe.oracle.verdict import Verdict
-from mccprobe.toolchain.choose import NAMES
+from mccprobe.targets.choose import NAMES
 
 RunCli = Callable[..., Any]
 # how a variable is read: Python, C and C++, shell, and through a helper that takes its name

@@ -136,7 +136,7 @@ def test_every_command_is_run_somewhere() -> None:
 def test_the_wrapper_from_install_to_removal(main: Main, tmp_path: Path) -> None:
     """wrapper install, show, exec and remove with --json (reports/wrapper.schema.json)."""
     from mccprobe.cli.common import cache_directory
-    from mccprobe.sim.build import sim_sdk
+    from mccprobe.targets.sim.build import sim_sdk
 
     mcc, prefix = str(sim_sdk(cache_directory()).mcc), str(tmp_path / "prefix")
     installed = validated("wrapper install", main("wrapper", "install", "--mcc", mcc, "--prefix", prefix, "--json")[1])

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from mccprobe.base.console import Console
 from mccprobe.cli.pace import Pace, duration
 from mccprobe.cli.trial_lines import TrialLines
-from mccprobe.console import Console
 from mccprobe.oracle.verdict import Outcome, Verdict
 from mccprobe.search.trial import Purpose, Trial
 

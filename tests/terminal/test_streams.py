@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from mccprobe import console as module
-from mccprobe.console import Console, cells, cut_to_width, width
+from mccprobe.base import console as module
+from mccprobe.base.console import Console, cells, cut_to_width, width
 
 RunCli = Callable[..., Any]
 ESCAPE = "\x1b["

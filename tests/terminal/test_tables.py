@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mccprobe.console import cells
-from mccprobe.flags.catalogue import load_catalogue
+from mccprobe.base.console import cells
 from mccprobe.report.terminal_table import LEAST_VALUE, Column, terminal_table
+from mccprobe.targets.flags.catalogue import load_catalogue
 
 RunCli = Callable[..., Any]
 Open = Callable[..., Any]

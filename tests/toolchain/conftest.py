@@ -8,17 +8,17 @@ from pathlib import Path
 
 import pytest
 
-from mccprobe.bisect_run.target import Judge, PassAxis
-from mccprobe.compilation.executor import LocalExecutor
-from mccprobe.compilation.journal import Journal
-from mccprobe.compilation.ledger import Ledger
-from mccprobe.compilation.program import Linker, Program, Rest
-from mccprobe.compilation.store import RunDirectory
-from mccprobe.compilation.unit import UNLIMITED, RecordedSource, Unit
+from mccprobe.bisection.target import Judge, PassAxis
+from mccprobe.build.executor import LocalExecutor
+from mccprobe.build.journal import Journal
+from mccprobe.build.ledger import Ledger
+from mccprobe.build.program import Linker, Program, Rest
+from mccprobe.build.store import RunDirectory
+from mccprobe.build.unit import UNLIMITED, RecordedSource, Unit
 from mccprobe.oracle.checks import Expected, ReferenceOracle
-from mccprobe.sim.build import sim_sdk
-from mccprobe.toolchain.clang import ClangToolchain
-from mccprobe.toolchain.mcc import MccToolchain
+from mccprobe.targets.clang.toolchain import ClangToolchain
+from mccprobe.targets.mcc.toolchain import MccToolchain
+from mccprobe.targets.sim.build import sim_sdk
 
 FAKES = Path(__file__).resolve().parents[1] / "fakes"
 

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from mccprobe.binary.read import read_images, read_kernels
-from mccprobe.errors import CompilerNotFound, SourceDoesNotCompile
-from mccprobe.kernel.shipped import find_shipped_kernels
-from mccprobe.kernel.spec import load_kernel
-from mccprobe.toolchain.amdgcn import AmdgcnToolchain, amdgcn_toolchain, device_arguments
+from mccprobe.base.errors import CompilerNotFound, SourceDoesNotCompile
+from mccprobe.objects.binary.read import read_images, read_kernels
+from mccprobe.oracle.kernel.shipped import find_shipped_kernels
+from mccprobe.oracle.kernel.spec import load_kernel
+from mccprobe.targets.amdgcn.toolchain import AmdgcnToolchain, amdgcn_toolchain, device_arguments
 
 KERNEL = """#include <musa_runtime.h>
 extern __shared__ float dynamic[];

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from mccprobe.errors import CompilerNotFound, ToolchainError, UsageError
-from mccprobe.toolchain import cuda as cuda_module
-from mccprobe.toolchain.cuda import INCLUDE, CudaToolchain, cuda_toolchain, nvcc_options
+from mccprobe.base.errors import CompilerNotFound, ToolchainError, UsageError
+from mccprobe.targets.nvidia import toolchain as cuda_module
+from mccprobe.targets.nvidia.toolchain import INCLUDE, CudaToolchain, cuda_toolchain, nvcc_options
 
 KERNELS = Path(__file__).resolve().parents[2] / "kernels"
 

@@ -8,9 +8,9 @@ from typing import Any, cast
 
 import pytest
 
-from mccprobe.errors import ExitCode
-from mccprobe.process import RunSpec, run
-from mccprobe.toolchain.flag_probe import not_taken
+from mccprobe.base.errors import ExitCode
+from mccprobe.base.process import RunSpec, run
+from mccprobe.targets.llvm.flag_probe import not_taken
 
 COMPILER = cast("Any", SimpleNamespace(driver=("mcc",)))
 ARGV = ("-mllvm", "-x")

@@ -12,14 +12,14 @@ from pathlib import Path
 import pytest
 from elftools.elf.elffile import ELFFile
 
-from mccprobe.compilation import job as job_module
-from mccprobe.compilation import unit as unit_module
-from mccprobe.compilation.ledger import Ledger
-from mccprobe.compilation.opt_bisect import PassExecution, parse_line
-from mccprobe.compilation.unit import PLACEHOLDER_IMAGE, UNLIMITED, RecordedSource, Unit
-from mccprobe.process import RunResult, RunSpec, run
-from mccprobe.toolchain.clang import ClangToolchain
-from mccprobe.toolchain.jobs import JobKind, mllvm_options, value_after
+from mccprobe.base.process import RunResult, RunSpec, run
+from mccprobe.build import job as job_module
+from mccprobe.build import unit as unit_module
+from mccprobe.build.ledger import Ledger
+from mccprobe.build.unit import PLACEHOLDER_IMAGE, UNLIMITED, RecordedSource, Unit
+from mccprobe.targets.clang.toolchain import ClangToolchain
+from mccprobe.targets.llvm.jobs import JobKind, mllvm_options, value_after
+from mccprobe.targets.llvm.opt_bisect import PassExecution, parse_line
 
 pytestmark = pytest.mark.toolchain("clang-14")
 

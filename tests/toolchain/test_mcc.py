@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from mccprobe.errors import CompilerNotFound, StaleCompileCache, ToolchainError
-from mccprobe.toolchain import mcc as mcc_module
-from mccprobe.toolchain import probe as probe_module
-from mccprobe.toolchain.choose import choose
-from mccprobe.toolchain.inventory import inventory
-from mccprobe.toolchain.mcc import MccPaths, MccToolchain, find_mcc, mcc_toolchain
+from mccprobe.base.errors import CompilerNotFound, StaleCompileCache, ToolchainError
+from mccprobe.targets.choose import choose
+from mccprobe.targets.inventory import inventory
+from mccprobe.targets.llvm import probe as probe_module
+from mccprobe.targets.mcc import toolchain as mcc_module
+from mccprobe.targets.mcc.toolchain import MccPaths, MccToolchain, find_mcc, mcc_toolchain
 
 Fake = Callable[[str], str]
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from mccprobe.bisect_run.target import PassAxis
-from mccprobe.compilation.ledger import Ledger
-from mccprobe.errors import StaleCompileCache, ToolchainError
+from mccprobe.base.errors import StaleCompileCache, ToolchainError
+from mccprobe.bisection.target import PassAxis
+from mccprobe.build.ledger import Ledger
 from mccprobe.oracle.verdict import Unbuildable, Verdict
 from mccprobe.search.model import Settings, Status
 from mccprobe.search.procedure import bisect

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from mccprobe.toolchain.jobs import (
+from mccprobe.targets.llvm.jobs import (
     Job,
     JobKind,
     back_end_argv,

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from mccprobe.sim.build import SHARED_RUNTIME
-from mccprobe.toolchain.sim import sim_toolchain
-from mccprobe.trace.run import sim_link_arguments
+from mccprobe.targets.sim.build import SHARED_RUNTIME
+from mccprobe.targets.sim.toolchain import sim_toolchain
+from mccprobe.tuning.trace.run import sim_link_arguments
 
 PROGRAMS = Path(__file__).parent / "programs"
 SAXPY = """

@@ -8,7 +8,7 @@ from pathlib import Path
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from mccprobe.trace.read import read_record
+from mccprobe.tuning.trace.read import read_record
 
 LAUNCH = {
     "event": "launch", "pid": 1, "tid": 1, "time_ns": 5, "api": "muLaunchKernel", "order": 1, "kernel": "k",

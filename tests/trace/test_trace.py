@@ -17,13 +17,13 @@ from typing import Any
 import jsonschema
 import pytest
 
-from mccprobe.binary.elf import STT_FUNC, iter_symbols, parse_elf
-from mccprobe.binary.read import read_images
-from mccprobe.errors import CannotTrace, CompilerNotFound
+from mccprobe.base.errors import CannotTrace, CompilerNotFound
+from mccprobe.objects.binary.elf import STT_FUNC, iter_symbols, parse_elf
+from mccprobe.objects.binary.read import read_images
 from mccprobe.report.resources_record import ReportRequest, report_on
-from mccprobe.trace.library import recorder_library
-from mccprobe.trace.read import Record, read_record
-from mccprobe.trace.run import TraceRequest, require_traceable, trace
+from mccprobe.tuning.trace.library import recorder_library
+from mccprobe.tuning.trace.read import Record, read_record
+from mccprobe.tuning.trace.run import TraceRequest, require_traceable, trace
 
 pytestmark = pytest.mark.toolchain("clang-14")
 COMMAND = """
@@ -163,7 +163,7 @@ def test_module_bytes(programs: Any, sim_programs: Any, under: Any, tmp_path: Pa
 
 def _bundles(program: Path) -> Any:
     data = Path(program).read_bytes()
-    from mccprobe.binary.bundle import BINARY, parse_bundle
+    from mccprobe.objects.binary.bundle import BINARY, parse_bundle
 
     for found in BINARY.finditer(data):
         bundle = parse_bundle(data, found.start())

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from mccprobe.toolchain.command import (
+from mccprobe.targets.llvm.command import (
     TAKES_NEXT,
     Arguments,
     compile_options,
@@ -26,7 +26,7 @@ from mccprobe.toolchain.command import (
     without_language,
     without_side_outputs,
 )
-from mccprobe.toolchain.jobs import mllvm_options, option_key
+from mccprobe.targets.llvm.jobs import mllvm_options, option_key
 
 # what stands behind `--` -> the inputs; "|" parts the arguments so that blanks can stand in them
 HARD = {

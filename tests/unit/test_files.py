@@ -15,9 +15,9 @@ from typing import Any
 
 import pytest
 
-from mccprobe import files
-from mccprobe.errors import NoRoom
-from mccprobe.files import replace_file
+from mccprobe.base import files
+from mccprobe.base.errors import NoRoom
+from mccprobe.base.files import replace_file
 
 
 def test_new_and_written_over(tmp_path: Path) -> None:
@@ -74,7 +74,7 @@ def test_a_pipe_is_written_to(tmp_path: Path) -> None:
 
 
 def test_a_stream_that_leads_to_a_file_is_written_to(tmp_path: Path) -> None:
-    program = "import pathlib, mccprobe.files as f; f.replace_file(pathlib.Path('/dev/stdout'), b'x')"
+    program = "import pathlib, mccprobe.base.files as f; f.replace_file(pathlib.Path('/dev/stdout'), b'x')"
     with (tmp_path / "out").open("wb") as out:
         subprocess.run([sys.executable, "-c", program], stdout=out, check=True)
         assert os.fstat(out.fileno()).st_nlink == 1
@@ -174,7 +174,7 @@ def test_a_folder_is_replaced_or_stays(tmp_path: Path) -> None:
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from mccprobe.files import replace_folder
+from mccprobe.base.files import replace_folder
 with replace_folder(Path(sys.argv[1])) as draft:
     (draft / "half").write_text("h")
     os.kill(os.getpid(), signal.SIGKILL)

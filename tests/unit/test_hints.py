@@ -12,10 +12,10 @@ from typing import Any
 import click
 import pytest
 
+from mccprobe.base.errors import Interrupted
+from mccprobe.build.store import TEMPORARY, disk_errors
 from mccprobe.cli import main, root
 from mccprobe.cli.hints import command_of, foreign_options, hint_for
-from mccprobe.compilation.store import TEMPORARY, disk_errors
-from mccprobe.errors import Interrupted
 
 PACKAGE = Path(__file__).resolve().parents[2] / "mccprobe"
 

@@ -14,7 +14,7 @@ from elftools.elf.elffile import ELFFile
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from mccprobe.compilation.image import replace_image
+from mccprobe.build.image import replace_image
 
 OLD = b"the old image\n" * 300
 

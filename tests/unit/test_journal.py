@@ -16,9 +16,9 @@ from typing import Any
 
 import pytest
 
-from mccprobe.compilation.journal import FORMAT_VERSION, Journal
-from mccprobe.compilation.opt_bisect import LogSummary
-from mccprobe.errors import JournalUnreadable, RunDirectoryUnusable
+from mccprobe.base.errors import JournalUnreadable, RunDirectoryUnusable
+from mccprobe.build.journal import FORMAT_VERSION, Journal
+from mccprobe.targets.llvm.opt_bisect import LogSummary
 
 
 def compiled(identity: str, digest: str | None = "d" * 64) -> dict[str, Any]:
@@ -122,8 +122,8 @@ def test_two_processes_cannot_write_one_journal(path: Path) -> None:
     program = """
     import sys
     from pathlib import Path
-    from mccprobe.compilation.journal import Journal
-    from mccprobe.errors import RunDirectoryUnusable
+    from mccprobe.build.journal import Journal
+    from mccprobe.base.errors import RunDirectoryUnusable
     try:
         Journal(Path(sys.argv[1]))
     except RunDirectoryUnusable as error:

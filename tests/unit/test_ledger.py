@@ -12,13 +12,13 @@ from pathlib import Path
 
 import pytest
 
-from mccprobe import process
-from mccprobe.compilation.executor import LocalExecutor, Urgency
-from mccprobe.compilation.job import OUTPUT, SCRATCH, CompileJob
-from mccprobe.compilation.journal import Journal
-from mccprobe.compilation.ledger import Ledger
-from mccprobe.compilation.store import RunDirectory
-from mccprobe.errors import Interrupted, RunDirectoryUnusable
+from mccprobe.base import process
+from mccprobe.base.errors import Interrupted, RunDirectoryUnusable
+from mccprobe.build.executor import LocalExecutor, Urgency
+from mccprobe.build.job import OUTPUT, SCRATCH, CompileJob
+from mccprobe.build.journal import Journal
+from mccprobe.build.ledger import Ledger
+from mccprobe.build.store import RunDirectory
 
 
 @pytest.fixture

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from mccprobe.base.errors import ExitCode, NoHomeFolder, UsageError
+from mccprobe.build.wrapper.install import default_prefix, wrapper_path
 from mccprobe.cli.common import cache_directory
-from mccprobe.errors import ExitCode, NoHomeFolder, UsageError
-from mccprobe.isa.by_table import tables_folder
-from mccprobe.toolchain import locate
-from mccprobe.toolchain.mcc import MccPaths, find_mcc
-from mccprobe.why.bundle_making import names_here
-from mccprobe.wrapper.install import default_prefix, wrapper_path
+from mccprobe.explain.bundle.making import names_here
+from mccprobe.objects.isa.by_table import tables_folder
+from mccprobe.targets.llvm import locate
+from mccprobe.targets.mcc.toolchain import MccPaths, find_mcc
 
 
 @pytest.fixture(autouse=True)

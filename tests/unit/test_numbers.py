@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 import mccprobe
-from mccprobe.bisect_run.determinism import Determinism
-from mccprobe.console import number_of
+from mccprobe.base.console import number_of
+from mccprobe.bisection.determinism import Determinism
 
 EITHER = re.compile(r"[a-z]\(e?s\)")  # `place(s)`
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from mccprobe.compilation.opt_bisect import (
+from mccprobe.targets.llvm.opt_bisect import (
     KEPT_TAIL_BYTES,
     LogReader,
     LogSummary,

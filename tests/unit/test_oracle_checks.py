@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from mccprobe.errors import OracleUnusable
+from mccprobe.base.errors import OracleUnusable
 from mccprobe.oracle.checks import CommandOracle, Expected, KernelOracle, Oracle, ReferenceOracle
 from mccprobe.oracle.verdict import Verdict
 

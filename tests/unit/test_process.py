@@ -16,9 +16,9 @@ from pathlib import Path
 
 import pytest
 
-from mccprobe import process
-from mccprobe.errors import Interrupted
-from mccprobe.process import RunResult, RunSpec, run
+from mccprobe.base import process
+from mccprobe.base.errors import Interrupted
+from mccprobe.base.process import RunResult, RunSpec, run
 
 LONG_S = 60.0  # far above what any of these children takes; a wait for it shows as a hanging test
 
@@ -328,7 +328,7 @@ def test_a_gigabyte_on_standard_error_does_not_stay_in_memory() -> None:
     """In an interpreter of its own: the largest resident size of this one says nothing."""
     program = f"""
     import resource, sys
-    from mccprobe.process import RunSpec, run
+    from mccprobe.base.process import RunSpec, run
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     flood = "import os; b = b'x' * (1 << 20)\\nfor _ in range(1024): os.write(2, b)"
     result = run(RunSpec([sys.executable, "-c", flood], timeout_s={10 * LONG_S}))

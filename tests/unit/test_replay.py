@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from mccprobe.compilation.executor import LocalExecutor
-from mccprobe.compilation.job import CompileJob, CompileOutcome, compile_once
-from mccprobe.compilation.opt_bisect import LogReader
-from mccprobe.compilation.replay import is_compile, replay
-from mccprobe.gate.build import BuiltKernel, build_kernel
-from mccprobe.kernel.spec import shipped_kernel
-from mccprobe.process import RunSpec, run
-from mccprobe.toolchain.sim import sim_toolchain
+from mccprobe.base.process import RunSpec, run
+from mccprobe.build.executor import LocalExecutor
+from mccprobe.build.job import CompileJob, CompileOutcome, compile_once
+from mccprobe.build.replay import is_compile, replay
+from mccprobe.oracle.kernel.spec import shipped_kernel
+from mccprobe.targets.llvm.opt_bisect import LogReader
+from mccprobe.targets.sim.toolchain import sim_toolchain
+from mccprobe.tuning.check.build import BuiltKernel, build_kernel
 
 SOURCE = "#include <stdio.h>\nint main(void) { return puts(NAME) < 0; }\n"
 Jobs = list[CompileJob]

@@ -9,8 +9,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from mccprobe.compilation.store import require_room
-from mccprobe.errors import NoRoom
+from mccprobe.base.errors import NoRoom
+from mccprobe.build.store import require_room
 
 LLD = b"clang: error: unable to execute command: Bus error\nclang: error: linker command failed due to signal"
 ENDS = {

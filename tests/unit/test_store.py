@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from mccprobe.compilation.store import RunDirectory, disk_errors, file_digest, keep_object, new_run_root
-from mccprobe.errors import RunDirectoryUnusable
+from mccprobe.base.errors import RunDirectoryUnusable
+from mccprobe.build.store import RunDirectory, disk_errors, file_digest, keep_object, new_run_root
 
 ODD_NAMES = ["with space", "new\nline", "-leading-dash", "\udcff\udcfe", "漢字 ä", "quo'te\"", "a,b=c", "@file"]
 

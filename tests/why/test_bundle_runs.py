@@ -16,9 +16,9 @@ from typing import Any
 import jsonschema
 import pytest
 
+from mccprobe.base.console import Console
 from mccprobe.cli.bug_report_cmd import bug_report
 from mccprobe.cli.recheck_cmd import recheck
-from mccprobe.console import Console
 
 ROOT = Path(__file__).parents[2]
 CASES = ROOT / "tests" / "cases"

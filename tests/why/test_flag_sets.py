@@ -8,17 +8,17 @@ from pathlib import Path
 
 import pytest
 
-from mccprobe.bisect_run.options import BisectOptions
-from mccprobe.bisect_run.plan import make_plan
-from mccprobe.bisect_run.workspace import open_workspace
-from mccprobe.compilation.ledger import Ledger
-from mccprobe.compilation.session import Session
-from mccprobe.errors import UsageError
-from mccprobe.flags.catalogue import load_catalogue
+from mccprobe.base.errors import UsageError
+from mccprobe.bisection.options import BisectOptions
+from mccprobe.bisection.plan import make_plan
+from mccprobe.bisection.workspace import open_workspace
+from mccprobe.build.ledger import Ledger
+from mccprobe.build.session import Session
+from mccprobe.explain.deadline import Deadline
+from mccprobe.explain.flag_sets.search import good_runs_needed, smallest_flag_sets
 from mccprobe.report.why_record import FlagSets, StepState
 from mccprobe.search.confidence import miss_ratio
-from mccprobe.why.deadline import Deadline
-from mccprobe.why.flag_sets import good_runs_needed, smallest_flag_sets
+from mccprobe.targets.flags.catalogue import load_catalogue
 
 pytestmark = pytest.mark.toolchain("clang-14")
 Find = Callable[..., FlagSets]

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from mccprobe.toolchain.driver import ClangDriver
-from mccprobe.toolchain.inherited import added_arguments, header_folders, inherited, mapped, prefix
+from mccprobe.targets.llvm.driver import ClangDriver
+from mccprobe.targets.llvm.inherited import added_arguments, header_folders, inherited, mapped, prefix
 
 PROGRAMS = Path(__file__).resolve().parents[1] / "cli" / "programs"
 FLAG = "--flag=-enable-loopinterchange"

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from mccprobe.why.ir_pipeline import pass_level, pipeline_steps, single_pass_texts
-from mccprobe.why.ir_text import function_lines, readable_lines
-from mccprobe.why.llvm_tools import LlvmTool, find_tool, llc_arguments, llvm_options
-from mccprobe.why.where_diff import DIFF_LINES, LINE_CHARACTERS, bounded_diff
+from mccprobe.explain.locate.diff import DIFF_LINES, LINE_CHARACTERS, bounded_diff
+from mccprobe.explain.locate.ir_pipeline import pass_level, pipeline_steps, single_pass_texts
+from mccprobe.explain.locate.ir_text import function_lines, readable_lines
+from mccprobe.targets.llvm.llvm_tools import LlvmTool, find_tool, llc_arguments, llvm_options
 
 MODULE = """; ModuleID = 'x'
 define i32 @"odd name"(i32 %a) #0 {

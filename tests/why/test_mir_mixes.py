@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mccprobe.why.mir_mix import HunkKind, Mixes, SwapPath
-from mccprobe.why.mir_text import MirFile, parse_mir, print_mir
+from mccprobe.explain.locate.mir_mix import HunkKind, Mixes, SwapPath
+from mccprobe.explain.locate.mir_text import MirFile, parse_mir, print_mir
 
 HEADER = """---
 name:            work

@@ -13,14 +13,14 @@ from typing import Any
 
 import pytest
 
+from mccprobe.base.console import Console
+from mccprobe.base.errors import BadReport
 from mccprobe.cli.recheck_cmd import recheck as command
-from mccprobe.console import Console
-from mccprobe.errors import BadReport
+from mccprobe.explain.bundle import archive as bundle_archive
+from mccprobe.explain.bundle.archive import unpack, write_archive
+from mccprobe.explain.bundle.recheck import Answer, Recheck, compared, read_report
 from mccprobe.oracle.verdict import Outcome, Verdict
 from mccprobe.report.record import BisectReport, Culprit, Status
-from mccprobe.why import bundle_archive
-from mccprobe.why.bundle_archive import unpack, write_archive
-from mccprobe.why.recheck import Answer, Recheck, compared, read_report
 
 SOURCE = "int main(void) { return 0; }\n"
 

@@ -14,16 +14,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mccprobe.bisect_run.options import BisectOptions
-from mccprobe.bisect_run.plan import make_plan
+from mccprobe.base.console import Console
+from mccprobe.base.errors import CannotReduce
+from mccprobe.bisection.options import BisectOptions
+from mccprobe.bisection.plan import make_plan
 from mccprobe.cli.reduce_cmd import reduce as command
-from mccprobe.console import Console
-from mccprobe.errors import CannotReduce
+from mccprobe.explain.deadline import Deadline
+from mccprobe.explain.reduce.interesting import Refused, Task, examine, first_bad, holes_in, keep_if_smaller, read_task
+from mccprobe.explain.reduce.run import Reduction, reduce_source
 from mccprobe.report.record import Culprit
 from mccprobe.report.why_record import StepState
-from mccprobe.why.deadline import Deadline
-from mccprobe.why.interesting import Refused, Task, examine, first_bad, holes_in, keep_if_smaller, read_task
-from mccprobe.why.reduce import Reduction, reduce_source
 
 ROOT = Path(__file__).parents[2]
 CASE = ROOT / "tests" / "cases" / "07-loop-interchange" / "test.c"
@@ -208,7 +208,7 @@ def test_a_real_reducer_from_the_command_line(
 
 def finished(root: Path, source: Path) -> Path:
     """A run directory as `bisect` leaves it."""
-    from mccprobe.bisect_run.request import digest_of
+    from mccprobe.bisection.request import digest_of
 
     root.mkdir()
     flag = ["-mllvm", "-enable-loopinterchange"]

@@ -10,21 +10,21 @@ from pathlib import Path
 
 import pytest
 
-from mccprobe.bisect_run.options import BisectOptions
-from mccprobe.bisect_run.plan import make_plan
-from mccprobe.bisect_run.workspace import Workspace, open_workspace
-from mccprobe.compilation.ledger import Ledger
-from mccprobe.compilation.session import Session
-from mccprobe.process import RunSpec, run
+from mccprobe.base.process import RunSpec, run
+from mccprobe.bisection.options import BisectOptions
+from mccprobe.bisection.plan import make_plan
+from mccprobe.bisection.workspace import Workspace, open_workspace
+from mccprobe.build.ledger import Ledger
+from mccprobe.build.session import Session
+from mccprobe.explain.deadline import Deadline
+from mccprobe.explain.screen import sanitizers as screen_sanitizers
+from mccprobe.explain.screen.build import plain_options
+from mccprobe.explain.screen.promises import NAME as PROMISES
+from mccprobe.explain.screen.promises import without_promises
+from mccprobe.explain.screen.run import ScreenChecks, screen
+from mccprobe.explain.screen.sanitizers import UBSAN
+from mccprobe.explain.screen.weigh import own_text, weighed
 from mccprobe.report.why_record import Screen, ScreenCheck, ScreenOutcome, StepState
-from mccprobe.why import screen_sanitizers
-from mccprobe.why.deadline import Deadline
-from mccprobe.why.screen import ScreenChecks, screen
-from mccprobe.why.screen_build import plain_options
-from mccprobe.why.screen_promises import NAME as PROMISES
-from mccprobe.why.screen_promises import without_promises
-from mccprobe.why.screen_sanitizers import UBSAN
-from mccprobe.why.screen_weigh import own_text, weighed
 
 CASES = Path(__file__).resolve().parents[1] / "cases"
 CLEAN, FINDING, HINT, NOT_RUN = (

@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from mccprobe.bisect_run.options import BisectOptions
-from mccprobe.bisect_run.plan import make_plan
-from mccprobe.bisect_run.workspace import Workspace, open_workspace
-from mccprobe.compilation.ledger import Ledger
-from mccprobe.compilation.session import Session
+from mccprobe.bisection.options import BisectOptions
+from mccprobe.bisection.plan import make_plan
+from mccprobe.bisection.workspace import Workspace, open_workspace
+from mccprobe.build.ledger import Ledger
+from mccprobe.build.session import Session
+from mccprobe.explain.deadline import Deadline
+from mccprobe.explain.screen.run import ScreenChecks, screen
 from mccprobe.report.why_record import ScreenOutcome, StepState
-from mccprobe.why.deadline import Deadline
-from mccprobe.why.screen import ScreenChecks, screen
 
 CACHE = Path(os.environ["MCCPROBE_CACHE"])  # the stand-in SDK is built there once
 CLEAN, FINDING, NOT_RUN = ScreenOutcome.CLEAN, ScreenOutcome.FINDING, ScreenOutcome.NOT_RUN

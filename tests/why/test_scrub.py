@@ -14,9 +14,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mccprobe.bisect_run.request import digest_of
+from mccprobe.base.console import Console
+from mccprobe.bisection.request import digest_of
 from mccprobe.cli.bug_report_cmd import bug_report
-from mccprobe.console import Console
 from mccprobe.report.scrub import Private, Scrubber, private_names
 
 CASE = Path(__file__).parents[1] / "cases" / "16-instcombine16"

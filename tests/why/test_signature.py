@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
+from mccprobe.explain.locate.hunk_shape import diff_shape, edit_shape, opcode
+from mccprobe.explain.reduce.signature import _others, shape_of
 from mccprobe.report.why_record import BadInstruction, Confirmed, StepState, Where
-from mccprobe.why.hunk_shape import diff_shape, edit_shape, opcode
-from mccprobe.why.signature import _others, shape_of
 
 FMA = "%5:vr128 = nofpexcept VFMADD213SSr %3, %4, killed %2, implicit $mxcsr"
 

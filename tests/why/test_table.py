@@ -8,18 +8,18 @@ from pathlib import Path
 
 import pytest
 
-from mccprobe.bisect_run.options import BisectOptions
-from mccprobe.bisect_run.plan import make_plan
-from mccprobe.bisect_run.run import Progress, run_bisection
-from mccprobe.bisect_run.workspace import Workspace, open_workspace
-from mccprobe.compilation.ledger import Ledger
-from mccprobe.compilation.session import Session
+from mccprobe.bisection.options import BisectOptions
+from mccprobe.bisection.plan import make_plan
+from mccprobe.bisection.run import Progress, run_bisection
+from mccprobe.bisection.workspace import Workspace, open_workspace
+from mccprobe.build.ledger import Ledger
+from mccprobe.build.session import Session
+from mccprobe.explain.deadline import Deadline
+from mccprobe.explain.facts import build_facts, without_levels
+from mccprobe.explain.flag_sets.pass_table import AS_COMPILED, flag_pass_table
+from mccprobe.explain.judged import Judging
 from mccprobe.report.record import BisectReport, Confirmation
 from mccprobe.report.why_record import PassCell
-from mccprobe.why.deadline import Deadline
-from mccprobe.why.facts import build_facts, without_levels
-from mccprobe.why.flag_pass_table import AS_COMPILED, flag_pass_table
-from mccprobe.why.judged import Judging
 
 CASE = Path(__file__).resolve().parents[1] / "cases" / "07-loop-interchange" / "test.c"
 FAULT, HARMLESS = "-enable-loopinterchange", "-enable-newgvn"

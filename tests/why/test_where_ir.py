@@ -9,19 +9,19 @@ from typing import Any
 
 import pytest
 
-from mccprobe.bisect_run.options import BisectOptions
-from mccprobe.bisect_run.plan import make_plan
-from mccprobe.bisect_run.workspace import open_workspace
-from mccprobe.compilation.executor import LocalExecutor
-from mccprobe.compilation.journal import Journal
-from mccprobe.compilation.ledger import Ledger
-from mccprobe.compilation.store import RunDirectory
-from mccprobe.passes.table import load_pass_table
-from mccprobe.process import RunSpec, run
+from mccprobe.base.process import RunSpec, run
+from mccprobe.bisection.options import BisectOptions
+from mccprobe.bisection.plan import make_plan
+from mccprobe.bisection.workspace import open_workspace
+from mccprobe.build.executor import LocalExecutor
+from mccprobe.build.journal import Journal
+from mccprobe.build.ledger import Ledger
+from mccprobe.build.store import RunDirectory
+from mccprobe.explain.deadline import Deadline
+from mccprobe.explain.locate.find import where_in_pass
 from mccprobe.report.record import BisectReport, Culprit, Status
 from mccprobe.report.why_record import StepState, Where
-from mccprobe.why.deadline import Deadline
-from mccprobe.why.where import where_in_pass
+from mccprobe.targets.passes.table import load_pass_table
 
 CASES = Path(__file__).parents[1] / "cases"
 Look = Callable[..., Where]

@@ -13,28 +13,28 @@ from typing import Any, cast
 
 import pytest
 
-from mccprobe.bisect_run.options import BisectOptions
-from mccprobe.bisect_run.plan import make_plan
-from mccprobe.bisect_run.workspace import Workspace, open_workspace
-from mccprobe.compilation.executor import LocalExecutor
-from mccprobe.compilation.journal import Journal
-from mccprobe.compilation.ledger import Ledger
-from mccprobe.compilation.store import RunDirectory
-from mccprobe.compilation.unit import UNLIMITED
-from mccprobe.errors import BadDataFile
-from mccprobe.passes.mixes import mix_evidence
-from mccprobe.passes.table import load_pass_table
-from mccprobe.process import RunSpec, run
+from mccprobe.base.errors import BadDataFile
+from mccprobe.base.process import RunSpec, run
+from mccprobe.bisection.options import BisectOptions
+from mccprobe.bisection.plan import make_plan
+from mccprobe.bisection.workspace import Workspace, open_workspace
+from mccprobe.build.executor import LocalExecutor
+from mccprobe.build.journal import Journal
+from mccprobe.build.ledger import Ledger
+from mccprobe.build.store import RunDirectory
+from mccprobe.build.unit import UNLIMITED
+from mccprobe.explain.deadline import Deadline
+from mccprobe.explain.locate import find as where_module
+from mccprobe.explain.locate.find import SIMULATED, where_in_pass
+from mccprobe.explain.locate.judge import ObjectJudge
+from mccprobe.explain.locate.mir import _Answer, _search, _Staged, open_stages, where_in_machine_pass
+from mccprobe.explain.locate.mir_stage import StageFailed
+from mccprobe.explain.locate.mir_text import parse_mir, print_mir
+from mccprobe.explain.locate.verifier import Complaint, _Reader
 from mccprobe.report.record import BisectReport, Culprit, Status
 from mccprobe.report.why_record import Confirmed, StepState, Where
-from mccprobe.why import where as where_module
-from mccprobe.why.deadline import Deadline
-from mccprobe.why.mir_stage import StageFailed
-from mccprobe.why.mir_text import parse_mir, print_mir
-from mccprobe.why.where import SIMULATED, where_in_pass
-from mccprobe.why.where_judge import ObjectJudge
-from mccprobe.why.where_mir import _Answer, _search, _Staged, open_stages, where_in_machine_pass
-from mccprobe.why.where_verifier import Complaint, _Reader
+from mccprobe.targets.passes.mixes import mix_evidence
+from mccprobe.targets.passes.table import load_pass_table
 
 CASES = Path(__file__).parents[1] / "cases"
 SCHEDULER = "Machine Instruction Scheduler"

@@ -12,8 +12,9 @@ from typing import Any
 
 import pytest
 
-from mccprobe.bisect_run.options import BisectOptions
-from mccprobe.errors import ExitCode, JournalUnreadable, UsageError
+from mccprobe.base.errors import ExitCode, JournalUnreadable, UsageError
+from mccprobe.bisection.options import BisectOptions
+from mccprobe.explain.options import STEPS, WhyOptions, parse_budget, read_why_options
 from mccprobe.report.record import BisectReport, Confirmation, Culprit, Status
 from mccprobe.report.render_why import render_why
 from mccprobe.report.why_record import (
@@ -34,7 +35,6 @@ from mccprobe.report.why_record import (
     Workaround,
     Workarounds,
 )
-from mccprobe.why.options import STEPS, WhyOptions, parse_budget, read_why_options
 
 RunCli = Callable[..., Any]
 GOLDENS = Path(__file__).resolve().parent / "goldens"

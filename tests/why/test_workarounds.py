@@ -10,22 +10,22 @@ from typing import Any, cast
 
 import pytest
 
-from mccprobe.bisect_run.options import BisectOptions
-from mccprobe.bisect_run.plan import make_plan
-from mccprobe.bisect_run.workspace import Workspace, open_workspace
-from mccprobe.compilation.ledger import Ledger
-from mccprobe.compilation.session import Session
-from mccprobe.flags.catalogue import load_catalogue
-from mccprobe.flags.harvest import Harvest, read_help
+from mccprobe.bisection.options import BisectOptions
+from mccprobe.bisection.plan import make_plan
+from mccprobe.bisection.workspace import Workspace, open_workspace
+from mccprobe.build.ledger import Ledger
+from mccprobe.build.session import Session
+from mccprobe.explain import workarounds as module
+from mccprobe.explain.deadline import Deadline
+from mccprobe.explain.judged import MOST_RUNS, Judging, runs_needed
+from mccprobe.explain.locate.changes import possible_changes, stems
 from mccprobe.oracle.checks import KernelOracle
 from mccprobe.oracle.verdict import Outcome, Verdict
-from mccprobe.passes.table import load_pass_table
 from mccprobe.report.record import BisectReport, Culprit, Status
 from mccprobe.report.why_record import StepState
-from mccprobe.why import workarounds as module
-from mccprobe.why.changes import possible_changes, stems
-from mccprobe.why.deadline import Deadline
-from mccprobe.why.judged import MOST_RUNS, Judging, runs_needed
+from mccprobe.targets.flags.catalogue import load_catalogue
+from mccprobe.targets.flags.harvest import Harvest, read_help
+from mccprobe.targets.passes.table import load_pass_table
 
 CASE = Path(__file__).resolve().parents[1] / "cases" / "07-loop-interchange" / "test.c"
 SCHEDULER = "Machine Instruction Scheduler"

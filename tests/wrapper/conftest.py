@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from mccprobe.wrapper.flagset import wrapper_sets
-from mccprobe.wrapper.script import generate
+from mccprobe.build.wrapper.flagset import wrapper_sets
+from mccprobe.build.wrapper.script import generate
 
 SHELLS = {"dash": ["dash"], "bash": ["bash", "--posix"], "busybox": ["busybox", "sh"]}
 # The kernel's record of its own argv: no shell has touched those bytes.

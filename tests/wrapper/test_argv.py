@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from mccprobe.wrapper.flagset import wrapper_sets
+from mccprobe.build.wrapper.flagset import wrapper_sets
 
 LINES = [json.loads(line) for line in Path(__file__).with_name("argv.jsonl").read_text(encoding="utf-8").splitlines()]
 SET = wrapper_sets("gemm-s4000").chosen

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from mccprobe.wrapper.flagset import wrapper_sets
-from mccprobe.wrapper.install import install
+from mccprobe.build.wrapper.flagset import wrapper_sets
+from mccprobe.build.wrapper.install import install
 
 COMPILE = ["-O2", "-c", "k.mu"]
 

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from mccprobe.sim import sim_sdk
-from mccprobe.wrapper.flagset import wrapper_sets
-from mccprobe.wrapper.install import install
+from mccprobe.build.wrapper.flagset import wrapper_sets
+from mccprobe.build.wrapper.install import install
+from mccprobe.targets.sim import sim_sdk
 
 pytestmark = pytest.mark.toolchain("clang-14")
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from mccprobe.errors import (
+from mccprobe.base.errors import (
     BadDataFile,
     CompilerNotFound,
     NotOurWrapper,
@@ -19,11 +19,11 @@ from mccprobe.errors import (
     UsageError,
     WrapperNotInstalled,
 )
-from mccprobe.toolchain.locate import is_our_wrapper
-from mccprobe.wrapper import install as installing
-from mccprobe.wrapper.flagset import wrapper_sets
-from mccprobe.wrapper.install import find_compiler, install, read_installed, remove, wrapper_path
-from mccprobe.wrapper.script import read_stamp
+from mccprobe.build.wrapper import install as installing
+from mccprobe.build.wrapper.flagset import wrapper_sets
+from mccprobe.build.wrapper.install import find_compiler, install, read_installed, remove, wrapper_path
+from mccprobe.build.wrapper.script import read_stamp
+from mccprobe.targets.llvm.locate import is_our_wrapper
 
 ANSWERS = """#!/bin/sh
 case $1 in
@@ -52,7 +52,7 @@ def compiler(tmp_path: Path) -> Path:
 @pytest.fixture
 def only_path(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
     """No SDK of this machine is found."""
-    monkeypatch.setattr("mccprobe.toolchain.mcc.DEFAULT_MCC", Path("/no/sdk/bin/mcc"))
+    monkeypatch.setattr("mccprobe.targets.mcc.toolchain.DEFAULT_MCC", Path("/no/sdk/bin/mcc"))
     return monkeypatch
 
 
@@ -164,8 +164,8 @@ def test_a_file_that_appears_while_we_write_stays(
 INSTALLER = """
 import sys
 from pathlib import Path
-from mccprobe.wrapper.flagset import wrapper_sets
-from mccprobe.wrapper.install import install
+from mccprobe.build.wrapper.flagset import wrapper_sets
+from mccprobe.build.wrapper.install import install
 for _ in range(10):
     install(Path(sys.argv[1]), Path(sys.argv[2]), wrapper_sets(sys.argv[3]))
 """

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from mccprobe.toolchain.command import TAKES_NEXT
+from mccprobe.targets.llvm.command import TAKES_NEXT
 
 # what a build writes, and what looks like it
 WORDS = (

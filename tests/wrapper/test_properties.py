@@ -13,9 +13,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from mccprobe.toolchain.jobs import mllvm_options
-from mccprobe.wrapper.flagset import driver_key, llvm_key, wrapper_sets
-from mccprobe.wrapper.script import generate, template
+from mccprobe.build.wrapper.flagset import driver_key, llvm_key, wrapper_sets
+from mccprobe.build.wrapper.script import generate, template
+from mccprobe.targets.llvm.jobs import mllvm_options
 
 SET = wrapper_sets("gemm-s4000").chosen
 PREFIX = [os.fsencode(word) for one in SET.additions for word in one.words]

@@ -15,7 +15,7 @@ import jsonschema
 import pytest
 
 from mccprobe.cli import COMMANDS
-from mccprobe.sim import SimSdk, sim_sdk
+from mccprobe.targets.sim import SimSdk, sim_sdk
 
 pytestmark = pytest.mark.toolchain("clang-14")
 

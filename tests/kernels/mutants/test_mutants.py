@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 
 from mccprobe.oracle.verdict import Verdict
-from mccprobe.sim.build import sim_sdk
-from mccprobe.toolchain.sim import SimToolchain
+from mccprobe.targets.sim.build import sim_sdk
+from mccprobe.targets.sim.toolchain import SimToolchain
 
 BENCHMARK = Path(__file__).resolve().parents[3] / "benchmarks" / "kernel_mutants.py"
 

@@ -1,0 +1,1 @@
+"""What everybody may import: errors, files, processes, the printer."""

@@ -1,0 +1,107 @@
+"""The options of `mccprobe bisect` as one record; also what a recipe file and run.json hold."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from mccprobe.base.errors import BadDataFile, JournalUnreadable
+from mccprobe.targets.flags.datafile import parse_toml, shorten
+
+RECIPE_VERSION = 1
+_LISTS = ("flags", "args")
+
+
+@dataclass(frozen=True)
+class BisectOptions:
+    """As the user gave them; nothing is interpreted here. Times in seconds."""
+
+    file: str | None = None
+    flags: tuple[str, ...] = ()
+    args: tuple[str, ...] = ()
+    toolchain: str = "auto"
+    compiler: str | None = None
+    mcc: str | None = None
+    musa_path: str | None = None
+    reference: str | None = None
+    reference_exact: bool = False
+    oracle: str | None = None
+    run_args: str | None = None
+    run_in: str | None = None
+    case: str | None = None
+    seed: int = 1
+    arch: str = ""
+    count: int = 2
+    spot_checks: int = 4
+    confidence: float = 0.99
+    max_runs: int | None = None
+    profile: bool = False
+    timeout: float = 60.0
+    compile_timeout: float = 300.0
+    bad_if: tuple[str, ...] = ()
+    fixed_addresses: bool = True
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data for run.json."""
+        return {key: list(v) if isinstance(v, tuple) else v for key, v in dataclasses.asdict(self).items()}
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any], where: str) -> BisectOptions:
+        """Read back. Raises BadDataFile for an unknown or ill-typed key."""
+        known = {field.name: field for field in dataclasses.fields(cls)}
+        clean: dict[str, Any] = {}
+        for key, value in values.items():
+            if key not in known:
+                raise BadDataFile(f"{where}: unknown key {shorten(key)}", hint="known: " + ", ".join(sorted(known)))
+            default = known[key].default
+            if isinstance(default, tuple):
+                if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
+                    raise BadDataFile(f"{where}: {key} must be a list of strings")
+                clean[key] = tuple(value)
+                continue
+            wanted: tuple[type, ...] = (type(default),)
+            if default is None:
+                wanted = (int,) if key == "max_runs" else (str,)
+            if isinstance(default, float):
+                wanted = (int, float)
+            fits = isinstance(value, wanted) and isinstance(value, bool) == isinstance(default, bool)
+            if value is not None and not fits:
+                kinds = "/".join(kind.__name__ for kind in wanted)
+                raise BadDataFile(f"{where}: {key} must be {kinds}, got {shorten(repr(value))}")
+            clean[key] = value
+        return cls(**clean)
+
+
+def read_recipe(path: Path) -> BisectOptions:
+    """A recipe file: the options of one bisection under their names; `file` is relative to the recipe.
+
+    Raises BadDataFile.
+    """
+    try:
+        document = parse_toml(path.read_text("utf-8"))
+    except OSError as error:
+        raise BadDataFile(f"{path}: {error.strerror or error}", hint="recipes lie in bisect/*.toml") from error
+    except (ValueError, RecursionError) as error:  # no UTF-8, no TOML, a number of 5,000 digits, nested too deeply
+        raise BadDataFile(f"{path}: not a recipe: {shorten(str(error), 120)}") from error
+    version = document.pop("schema_version", None)
+    if version != RECIPE_VERSION:
+        raise BadDataFile(f"{path}: schema_version must be {RECIPE_VERSION}, got {shorten(repr(version))}")
+    document.pop("title", None)
+    options = BisectOptions.from_dict(document, str(path))
+    if options.file is not None:
+        relative = os.path.relpath(path.parent / options.file)
+        options = dataclasses.replace(options, file=relative)
+    return options
+
+
+def read_run_options(data: Any, where: Path) -> BisectOptions:
+    """The options kept in run.json. Raises JournalUnreadable."""
+    if not isinstance(data, dict) or not isinstance(data.get("options"), dict):
+        raise JournalUnreadable(f"{where}: holds no options of a bisection", hint="is this a run directory?")
+    try:
+        return BisectOptions.from_dict(data["options"], str(where))
+    except BadDataFile as error:
+        raise JournalUnreadable(error.message, hint="it was written by another version of mccprobe") from error

@@ -1,0 +1,321 @@
+"""From options to a request: the source, the toolchain, the flags, the reference and the oracle."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from mccprobe.base.errors import InputError, SourceDoesNotCompile, ToolchainError, UsageError
+from mccprobe.bisection.options import BisectOptions
+from mccprobe.bisection.request import BisectRequest, OracleChoice
+from mccprobe.oracle.kernel.shipped import hint_of_shipped
+from mccprobe.oracle.kernel.spec import KernelSpec, find_shipped_kernels, is_shipped, load_kernel, shipped_kernel
+from mccprobe.search.procedure import Settings
+from mccprobe.targets.choose import choose
+from mccprobe.targets.flags.catalogue import Catalogue, ResolvedFlag, load_catalogue, promise_sentences
+from mccprobe.targets.llvm.command import (
+    Arguments,
+    compile_options,
+    is_source,
+    kept_in_reference,
+    language,
+    link_options,
+    mllvm_value,
+    own_to_set,
+    split_arguments,
+    split_response_text,
+    with_one_language,
+    without_flags,
+    without_side_outputs,
+)
+from mccprobe.targets.llvm.driver import ClangDriver
+from mccprobe.targets.llvm.flag_probe import not_taken
+from mccprobe.targets.llvm.inherited import environment_of, sentences
+from mccprobe.targets.llvm.jobs import option_key
+from mccprobe.targets.mcc.toolchain import MccPaths
+from mccprobe.targets.protocol import Toolchain
+from mccprobe.targets.sim.toolchain import SimToolchain
+
+DEFAULT_KERNEL = "gemm"
+DEFAULT_ARCH = "mp_22"  # the S4000 of the article
+NO_FLAG = ("no --flag and no --reference: one build is asked about, as it stands; what it is compared with is the same "
+           "build with its passes held back")  # fmt: skip
+_RESPONSE_DEPTH = 20  # response files inside response files; more is a circle
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A request and the sentences to tell before it starts."""
+
+    request: BisectRequest
+    told: tuple[str, ...]
+    kernel: KernelSpec | None
+
+
+def make_plan(options: BisectOptions, cache: Path, inherited: Mapping[str, str] | None = None) -> Plan:
+    """Resolve everything. Raises UsageError, UnknownFlag, InputError, ToolchainError.
+
+    inherited: what an earlier run's compiles took from the environment; None: from that of this process.
+    """
+    arguments = _compiler_arguments(options.args)
+    source, kernel = _source_and_kernel(options, arguments)
+    shipped = is_shipped(source)
+    choice = choose(
+        options.toolchain, sources=[str(source), *arguments.inputs], shipped=shipped, compiler=options.compiler,
+        mcc=MccPaths(options.mcc, options.musa_path), cache=cache,
+    )  # fmt: skip
+    toolchain = choice.toolchain
+    if inherited is not None and isinstance(toolchain, ClangDriver):
+        toolchain.inherited = dict(inherited)
+    told = [choice.told] if choice.told else []
+    _require_driver(toolchain)
+    if kernel is not None:
+        arguments = _kernel_arguments(kernel, arguments, toolchain)
+    _require_inputs(arguments)
+    flags = [_probed(load_catalogue(), name, toolchain) for name in options.flags]
+    _refuse_twice(flags)
+    _refuse_own_limit(arguments, flags)
+    bare = without_flags(arguments, [flag.argv for flag in flags])
+    reference, exact_link = _reference_arguments(options, bare, flags)
+    oracle = _oracle(options, kernel)
+    told += sentences(environment_of(toolchain), toolchain.identify().configuration)
+    if reference is None:
+        told.append(NO_FLAG)
+    if reference is None and oracle.kind == "reference":
+        raise UsageError(
+            "nothing to compare with: the bad build has no reference",
+            hint="give --flag NAME, --reference 'ARGS' or --oracle CMD",
+        )
+    request = BisectRequest(
+        toolchain=toolchain,
+        source=source,
+        args=compile_options(bare),
+        flags=tuple(flag.argv for flag in flags),
+        flag_names=tuple(" ".join(flag.argv) for flag in flags),
+        inputs=bare.inputs,
+        link_args=link_options(bare),
+        reference_args=reference,
+        reference_link_args=exact_link,
+        only_flags_differ=options.reference is None,
+        oracle=oracle,
+        settings=Settings(
+            endpoint_repeats=options.count, spot_checks=options.spot_checks, confidence=options.confidence,
+            max_runs=options.max_runs, seed=options.seed, profile=options.profile,
+        ),
+        compile_timeout_s=options.compile_timeout,
+        arch=options.arch,
+        fixed_addresses=options.fixed_addresses,
+        promises=_promises(flags, bare, reference),
+    )  # fmt: skip
+    return Plan(request, tuple(told), kernel)
+
+
+def _require_inputs(arguments: Arguments) -> None:
+    """`-###` passes over a missing object, so the link would be of another program."""
+    for name in arguments.inputs:
+        if not Path(name).exists():
+            raise InputError(f"{name}: no such file", hint="it stands among the compiler's arguments, behind --")
+
+
+def _compiler_arguments(args: Sequence[str]) -> Arguments:
+    """What stands behind `--`, taken apart. Raises UsageError for what is mccprobe's own to set."""
+    arguments = split_arguments(_without_response_files(args))
+    own = own_to_set(arguments)
+    if own:
+        raise UsageError(
+            f"{own} is mccprobe's own to set", hint="give the arguments of the whole build: leave out -c and -o"
+        )
+    return with_one_language(without_side_outputs(arguments))
+
+
+def _without_response_files(args: Sequence[str], depth: int = 0) -> list[str]:
+    """The arguments with every `@FILE` replaced by what the file holds, as the driver does it."""
+    expanded = []
+    for argument in args:
+        path = Path(argument[1:])
+        if not argument.startswith("@") or not path.is_file():
+            expanded.append(argument)
+            continue
+        if depth > _RESPONSE_DEPTH:
+            raise UsageError(f"{argument}: response files that name each other")
+        try:
+            text = path.read_text("utf-8", "surrogateescape")
+        except OSError as error:
+            raise InputError(f"{path}: {error.strerror or error}") from error
+        expanded += _without_response_files(split_response_text(text), depth + 1)
+    return expanded
+
+
+def _require_driver(toolchain: Toolchain) -> None:
+    """Ask a compiler for its jobs before anything is written. Raises ToolchainError."""
+    toolchain.identify()
+    if toolchain.name != "clang":
+        return
+    with tempfile.TemporaryDirectory(prefix="mccprobe-probe-") as folder:
+        try:
+            toolchain.record(["-x", "c", "-c", os.devnull, "-o", os.devnull], Path(folder))
+        except SourceDoesNotCompile as error:
+            raise ToolchainError(error.message, detail=error.detail, hint="is this a clang-style driver?") from error
+
+
+def _source_and_kernel(options: BisectOptions, arguments: Arguments) -> tuple[Path, KernelSpec | None]:
+    if options.file is None:
+        if any(is_source(name) for name in arguments.inputs):
+            raise UsageError("which file is to be bisected?", hint="mccprobe bisect FILE ... -- further arguments")
+        if options.compiler or options.toolchain == "clang":
+            raise UsageError("no FILE to bisect", hint="mccprobe bisect prog.c --compiler clang-14 --flag X -- -O2")
+        kernel = shipped_kernel(DEFAULT_KERNEL)
+        return kernel.sources[0], kernel
+    path = Path(options.file)
+    if str(path).startswith("-"):  # Path drops the "./" that kept it from being an option
+        path = path.absolute()
+    if path.is_dir():
+        kernel = load_kernel(path)
+        return kernel.sources[0], kernel
+    if not path.exists() and options.file in {folder.name for folder in find_shipped_kernels()}:
+        kernel = shipped_kernel(options.file)
+        return kernel.sources[0], kernel
+    if not path.is_file():
+        usual = "name the source to bisect, a kernel folder, or a kernel of mccprobe"
+        raise InputError(f"{path}: no such file", hint=hint_of_shipped(path) or usual)
+    if path.name == "kernel.toml":
+        kernel = load_kernel(path)
+        return kernel.sources[0], kernel
+    if not is_source(path.name, language(arguments)):
+        usual = "C, C++, .mu, .ll or .bc; objects go behind --"
+        raise InputError(f"{path}: not a source that a compiler takes", hint=hint_of_shipped(path) or usual)
+    description = path.parent / "kernel.toml"
+    if path.suffix == ".mu" and description.is_file():
+        kernel = load_kernel(description)
+        if path.resolve() in [source.resolve() for source in kernel.sources]:
+            return path, kernel
+    return path, None
+
+
+def _kernel_arguments(kernel: KernelSpec, given: Arguments, toolchain: Toolchain) -> Arguments:
+    """The kernel's own arguments first; the user's come behind and win."""
+    own = split_arguments([*kernel.compile_args, *kernel.link_args])
+    options = [group for group in own.options if not (_is_level(group) and any(map(_is_level, given.options)))]
+    if not any(group[0].startswith(("--offload-arch=", "--cuda-gpu-arch=")) for group in given.options):
+        options.append((f"--offload-arch={DEFAULT_ARCH}",))
+    if not any(group[0] == "-lmusart" for group in given.options):
+        options.append(("-lmusart",))
+    rest = [str(path) for path in (*kernel.sources[1:], *kernel.host_sources)]
+    return Arguments((*options, *given.options), (*rest, *own.inputs, *given.inputs))
+
+
+def _is_level(group: Sequence[str]) -> bool:
+    return group[0] in ("-O", "-O0", "-O1", "-O2", "-O3", "-Os", "-Oz", "-Ofast", "-Og")
+
+
+def _probed(catalogue: Catalogue, text: str, toolchain: Toolchain) -> ResolvedFlag:
+    """Resolve a flag and ask the compiler whether it takes it.
+
+    A text with a dash is tried as an LLVM option first, then as the driver's own.
+    """
+    flag = catalogue.resolve(text)
+    if isinstance(toolchain, SimToolchain) and not flag.verbatim and not toolchain.incomplete:
+        return flag  # our own plugin takes every LLVM option of our own catalogue (tests/sim)
+    with tempfile.TemporaryDirectory(prefix="mccprobe-probe-") as folder:
+        complaint = toolchain.refusal(flag.argv, Path(folder))
+        if not complaint:
+            return flag
+        if flag.verbatim:
+            other: tuple[str, ...] = (text,) if flag.argv[0] == "-mllvm" else ("-mllvm", text)
+            if not toolchain.refusal(other, Path(folder)) and _reaches_the_compile(toolchain, other, Path(folder)):
+                return replace(flag, argv=other)
+    raise not_taken(toolchain, flag.argv, text, complaint)
+
+
+def _reaches_the_compile(toolchain: Toolchain, argv: Sequence[str], scratch: Path) -> bool:
+    """True if a driver option changes the compile itself: `-enable-x`, misspelt, is `-e nable-x` for the linker."""
+    if argv[0] == "-mllvm":
+        return True
+    base = ["-x", "c++", "-c", os.devnull, "-o", str(scratch / "probe.o")]
+    with_it, without = (toolchain.record([*extra, *base], scratch).jobs for extra in (argv, ()))
+    return [job.argv for job in with_it] != [job.argv for job in without]
+
+
+def _refuse_twice(flags: Sequence[ResolvedFlag]) -> None:
+    """clang 14 refuses most options given twice; which of two values is meant nobody can tell."""
+    seen: dict[str, str] = {}
+    for flag in flags:
+        option = mllvm_value(flag.argv)
+        key = option_key(option) if option else " ".join(flag.argv)
+        if key in seen:
+            raise UsageError(f"--flag gives {key} twice: {seen[key]} and {flag.text}", hint="give it once")
+        seen[key] = flag.text
+
+
+def _refuse_own_limit(arguments: Arguments, flags: Sequence[ResolvedFlag]) -> None:
+    given = [mllvm_value(group) for group in arguments.options] + [mllvm_value(flag.argv) for flag in flags]
+    for option in given:
+        if option and option_key(option) == "opt-bisect-limit":
+            raise UsageError(f"{option} is mccprobe's own to set", hint="leave it out of the compiler arguments")
+
+
+def _reference_arguments(
+    options: BisectOptions, bare: Arguments, flags: Sequence[ResolvedFlag]
+) -> tuple[tuple[str, ...] | None, tuple[str, ...]]:
+    """Compile and link options of the reference build; None without one."""
+    if options.reference is None:
+        if options.reference_exact:
+            raise UsageError("--reference-exact goes with --reference 'ARGS'")
+        if not flags:
+            return None, ()
+        return compile_options(bare), link_options(bare)
+    try:
+        given = split_arguments(shlex.split(options.reference))
+    except ValueError as error:
+        raise UsageError(f"--reference cannot be split: {error}: {options.reference}") from error
+    if options.reference_exact:
+        return compile_options(given), link_options(given)
+    kept = split_arguments(kept_in_reference(bare))
+    forced = language(bare)
+    spoken = ("-x", forced) if forced else ()
+    return (*spoken, *compile_options(kept), *compile_options(given)), (*link_options(kept), *link_options(given))
+
+
+def _oracle(options: BisectOptions, kernel: KernelSpec | None) -> OracleChoice:
+    base = OracleChoice(
+        "reference",
+        run_in=Path(options.run_in).absolute() if options.run_in else None,
+        seed=options.seed,
+        timeout_s=options.timeout,
+        bad_if_timeout="timeout" in options.bad_if,
+        bad_if_crash="crash" in options.bad_if,
+    )
+    if options.oracle is not None:
+        try:
+            command = tuple(shlex.split(options.oracle))
+        except ValueError as error:
+            raise UsageError(f"--oracle cannot be split: {error}: {options.oracle}") from error
+        if not command:
+            raise UsageError("--oracle is empty", hint="for example --oracle './check.sh {exe}'")
+        return replace(base, kind="command", command=command)
+    if kernel is not None and kernel.host_sources:
+        case = kernel.case(options.case or kernel.default_case)
+        # by its shape: a name is kernel.toml's, and the host program need not know it
+        return replace(base, kind="kernel", case=f"{case.m}x{case.n}x{case.k}")
+    if options.case is not None:
+        raise UsageError("--case goes with a kernel that has a kernel.toml")
+    try:
+        return replace(base, run_args=tuple(shlex.split(options.run_args or "")))
+    except ValueError as error:
+        raise UsageError(f"--run-args cannot be split: {error}: {options.run_args}") from error
+
+
+def _promises(flags: Sequence[ResolvedFlag], bare: Arguments, reference: Sequence[str] | None) -> tuple[str, ...]:
+    """Options of the bad build alone by which the user promises something: a wrong result may break the promise."""
+    catalogue = load_catalogue()
+    told = {flag.text: (flag.flag, flag.value) for flag in flags}
+    for group in bare.options:
+        if reference is not None and group[-1] not in reference:
+            option = mllvm_value(group) or group[0]
+            value = option.partition("=")[2] or None
+            told.setdefault(option, (catalogue.find(option_key(option)), value))
+    return tuple(sentence for text, known in told.items() for sentence in promise_sentences(text, *known))

@@ -1,0 +1,167 @@
+"""The build that is right: its program tells what to expect, its object is known to be GOOD."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from mccprobe.base.errors import OracleUnusable, SourceDoesNotCompile
+from mccprobe.base.process import RunResult
+from mccprobe.bisection.request import BisectRequest
+from mccprobe.bisection.target import Judge
+from mccprobe.build.journal import Journal
+from mccprobe.build.program import Linker, LinkFailure, Program
+from mccprobe.build.unit import RecordedSource, Unit
+from mccprobe.oracle.checks import (
+    CANNOT_EXECUTE,
+    CommandOracle,
+    Expected,
+    KernelOracle,
+    Oracle,
+    ReferenceOracle,
+    observe,
+    observe_in,
+)
+from mccprobe.oracle.verdict import Outcome, Verdict
+
+REFERENCE_RUNS = 2
+
+
+@dataclass
+class Reference:
+    """The reference build and the runs of it."""
+
+    unit: Unit
+    program: Program
+    judge: Judge
+
+    @property
+    def object(self) -> str:
+        return self.unit.base[self.unit.recorded.active]
+
+
+def linked_reference(unit: Unit, program: Program) -> Path:
+    """The reference program. Raises SourceDoesNotCompile when it does not link."""
+    linked = program.link(unit.base[unit.recorded.active])
+    if isinstance(linked, LinkFailure):
+        raise SourceDoesNotCompile(
+            f"the reference build does not link: {linked.reason}",
+            hint="are libraries missing? give them after --, as for the compiler",
+        )
+    return linked
+
+
+def expected_output(request: BisectRequest, program: Path, unit: Unit) -> Expected:
+    """What the reference prints, from two runs that must agree. Raises OracleUnusable."""
+    choice = request.oracle
+    seen = []
+    for _ in range(REFERENCE_RUNS):
+        with unit.ledger.run.scratch("reference") as scratch:
+            if choice.run_in is not None:
+                result = observe(program, choice.run_args, choice.run_in, choice.timeout_s)
+            else:  # where the trials run, too
+                seeing = partial(observe_in, args=tuple(choice.run_args), timeout_s=choice.timeout_s)
+                result = unit.ledger.executor.run_program(seeing, program, scratch)
+        if result.returncode is None or result.timed_out:
+            raise OracleUnusable(
+                f"the reference build gives no answer: {result.describe()}",
+                hint="raise --timeout, or give a check of your own with --oracle",
+            )
+        if result.returncode in CANNOT_EXECUTE:
+            raise OracleUnusable(
+                f"the reference build cannot be run: {result.describe()}",
+                detail=result.stderr_text.strip()[-2000:],
+                hint="programs run in an empty folder of their own: --run-in DIR, or absolute paths for libraries",
+            )
+        if result.stdout_bytes > len(result.stdout):
+            raise OracleUnusable(
+                f"the reference build prints {result.stdout_bytes} bytes, too many to compare",
+                hint="print less, or give a check of your own with --oracle",
+            )
+        seen.append(Expected(result.stdout, result.returncode))
+    if seen[0] != seen[1]:
+        raise OracleUnusable(
+            "the reference build prints something else at each run, so its output cannot be the measure: "
+            f"{seen[0].describe()} and {seen[1].describe()}",
+            hint="make the program deterministic, or give a check of your own with --oracle",
+        )
+    if seen[0].returncode:
+        unit.recorded.notes.append(_ends_badly(result))
+    return seen[0]
+
+
+def _ends_badly(result: RunResult) -> str:
+    """A reference that fails by itself may measure nothing: tell how it ended."""
+    words = result.stderr_text.strip().splitlines()
+    told = f': "{words[-1]}"' if words else ""
+    return (
+        f"the reference build itself ends with {result.describe()}{told}; if that is not what it should do: programs "
+        "run in an empty folder of their own (--run-in DIR), their arguments are --run-args"
+    )
+
+
+def make_oracle(request: BisectRequest, expected: Expected | None) -> Oracle:
+    """The oracle that the request names."""
+    choice = request.oracle
+    if choice.kind == "command":
+        return CommandOracle(
+            choice.command, choice.timeout_s, choice.bad_if_timeout, choice.bad_if_crash, cwd=Path.cwd()
+        )
+    if choice.kind == "kernel":
+        return KernelOracle(
+            choice.case, seed=choice.seed, timeout_s=choice.timeout_s,
+            bad_if_timeout=choice.bad_if_timeout, bad_if_crash=choice.bad_if_crash,
+        )  # fmt: skip
+    assert expected is not None
+    return ReferenceOracle(
+        expected, choice.run_args, choice.timeout_s, choice.bad_if_timeout, run_in=choice.run_in,
+        bad_if_crash=choice.bad_if_crash,
+    )  # fmt: skip
+
+
+def require_good(reference: Reference) -> Outcome:
+    """The reference must pass the very check that the bad build fails. Raises OracleUnusable."""
+    outcomes = [reference.judge.run(reference.object) for _ in range(REFERENCE_RUNS)]
+    for outcome in outcomes:
+        if outcome.verdict is not Verdict.GOOD:
+            raise OracleUnusable(
+                f"the reference build is not GOOD: {outcome.verdict} ({outcome.reason})",
+                hint="it must pass the check before a pass can be blamed; other arguments for it: --reference ARGS",
+            )
+    return outcomes[0]
+
+
+def reference_unit(request: BisectRequest, bad: Unit) -> Unit | None:
+    """The reference build's unit, not yet compiled; None without a reference.
+
+    One that differs in LLVM options alone is a variant of the very source that `bad` is of.
+    """
+    if request.reference_args is None:
+        return None
+    if request.shares_source:
+        return Unit(bad.recorded, "reference")
+    recorded = RecordedSource(
+        request.toolchain, bad.ledger, request.source, request.reference_args,
+        name="reference", timeout_s=request.compile_timeout_s, prefix=bad.recorded.prefix,
+    )  # fmt: skip
+    return Unit(recorded, "reference")
+
+
+def judged_reference(
+    request: BisectRequest, bad: Unit, unit: Unit, linker: Linker, journal: Journal
+) -> tuple[Reference, Oracle]:
+    """Build the reference and the oracle; prove that the reference passes it."""
+    if unit.recorded is bad.recorded:
+        unit.prepare_from(bad)
+    else:
+        unit.recorded.active = bad.recorded.active
+        unit.prepare_direct()
+    program = Program(unit, linker)
+    path = linked_reference(unit, program)
+    expected = expected_output(request, path, unit) if request.oracle.kind == "reference" else None
+    oracle = make_oracle(request, expected)
+    reference = Reference(unit, program, Judge(program, oracle, journal))
+    if request.oracle.kind != "reference":
+        require_good(reference)
+    return reference, oracle

@@ -1,0 +1,339 @@
+"""One bisection from request to report."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from mccprobe.base.console import number_of
+from mccprobe.base.errors import BudgetSpent, OracleUnusable, ToolchainError
+from mccprobe.bisection.confirm import Judgement, identify, invalid_before, judge_edge
+from mccprobe.bisection.determinism import (
+    LAYOUT_VARIABLE,
+    OTHER_DRAWS,
+    Determinism,
+    RepeatedCompiles,
+    one_sample,
+    repeat_command,
+    repeat_side,
+    repeatable_with_fixed_addresses,
+)
+from mccprobe.bisection.edge_watch import EdgeWatch
+from mccprobe.bisection.reference import Reference
+from mccprobe.bisection.reproduce import reproduce_commands
+from mccprobe.bisection.request import BisectRequest
+from mccprobe.bisection.table import truth_table
+from mccprobe.bisection.target import Judge, PassAxis
+from mccprobe.bisection.workspace import open_workspace
+from mccprobe.build.executor import Executor
+from mccprobe.build.journal import Journal
+from mccprobe.build.ledger import Ledger
+from mccprobe.build.store import RunDirectory
+from mccprobe.build.unit import UNLIMITED, Unit
+from mccprobe.oracle.checks import Oracle
+from mccprobe.oracle.verdict import Verdict
+from mccprobe.report.record import BisectReport, Culprit, EdgeRecord, Status
+from mccprobe.search.procedure import SearchResult, bisect
+from mccprobe.search.procedure import Status as SearchStatus
+from mccprobe.search.spans import verdict_spans
+from mccprobe.search.trial import Trial
+from mccprobe.targets.llvm.locate import require_unchanged, which
+from mccprobe.targets.passes.table import PassTable, load_pass_table
+
+
+@dataclass
+class Progress:
+    """Where a bisection tells what it does. Every hook may be left out."""
+
+    stage: Callable[[str], None] = lambda text: None
+    trial: Callable[[Trial], None] = lambda trial: None
+
+
+@dataclass
+class _State:
+    """What is known so far; turned into the report at the end."""
+
+    request: BisectRequest
+    run: RunDirectory
+    journal: Journal
+    ledger: Ledger
+    started: float
+    table: PassTable
+    notes: list[str] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+    phases: dict[str, float] = field(default_factory=dict)
+    draw: tuple[str, ...] = ()  # a command in front of the compiles that gives them another memory layout
+    hidden: bool = False  # the compiler is a lottery, and this draw of it showed no wrong object
+
+    @contextlib.contextmanager
+    def phase(self, name: str) -> Iterator[None]:
+        """Time a part of the work, in seconds under its name."""
+        start = time.monotonic()
+        try:
+            yield
+        finally:
+            self.phases[name] = self.phases.get(name, 0.0) + time.monotonic() - start
+
+
+def run_bisection(
+    request: BisectRequest, run: RunDirectory, journal: Journal, executor: Executor, progress: Progress,
+    *, other_draws: bool = False,
+) -> BisectReport:  # fmt: skip
+    """Do the whole bisection. Raises MccprobeError for what the user must mend.
+
+    other_draws: where the compiler is non-deterministic and fixed addresses happen to hide the fault, search with
+    other memory layouts too, until one shows it.
+    """
+    first = _State(request, run, journal, Ledger(run, journal, executor), time.monotonic(), load_pass_table())
+    report = _bisected(first, progress)
+    if first.hidden and other_draws:
+        for draw in OTHER_DRAWS:
+            state = replace(first, notes=[], warnings=[], draw=draw, hidden=False)
+            shown = _bisected(state, progress)
+            if shown.culprit is not None:
+                report = shown
+                break
+        else:
+            told = f"{len(OTHER_DRAWS)} other memory layouts ({LAYOUT_VARIABLE}) show no edge either"
+            report = replace(report, warnings=(*report.warnings, told))
+    require_unchanged(request.toolchain)
+    return report
+
+
+def _bisected(state: _State, progress: Progress) -> BisectReport:
+    try:
+        return _bisect(state, progress, prove_later=True)
+    except _BitcodeDiffers:
+        # the ledger and the journal keep what still holds; only the compiles are made from the source now
+        state.notes.clear()
+        state.warnings.clear()
+        return _bisect(state, progress, prove_later=False)
+
+
+class _BitcodeDiffers(Exception):
+    """The bitcode route was relied on and did not hold."""
+
+
+def _bisect(state: _State, progress: Progress, *, prove_later: bool) -> BisectReport:
+    request, journal = state.request, state.journal
+    progress.stage("compiling the bad build and the reference")
+    with state.phase("prepare"):
+        workspace = open_workspace(request, state.ledger, journal, prove_later=prove_later, draw=state.draw)
+    if not workspace.prefix:
+        state.warnings.append(
+            "address-space randomisation is not fixed here (setarch -R does not work or was switched off): a compiler "
+            "that orders by pointer can give other objects from compile to compile"
+        )
+    state.notes += [*request.told_of_environment, *workspace.notes]
+    unit, reference, oracle, judge = workspace.unit, workspace.reference, workspace.oracle, workspace.judge
+    first = state.ledger.compile(unit.job(UNLIMITED))
+    if first.object is None:
+        raise ToolchainError(
+            f"{request.source}: with -opt-bisect-limit=-1 the compiler gives no object ({first.reason})",
+            detail=first.diagnostics,
+            hint="does this compiler know -mllvm -opt-bisect-limit?",
+        )
+    if first.log.total == 0:
+        raise ToolchainError(
+            f"{request.toolchain.driver[0]} prints no BISECT lines for -opt-bisect-limit=-1",
+            hint="this compiler cannot count pass executions, or a compile cache answers in its place",
+        )
+    if first.object != unit.base[unit.recorded.active]:
+        state.warnings.append("with -opt-bisect-limit=-1 the object differs from the plain build's object")
+    known = {}
+    if reference is not None and workspace.same_link:
+        known[reference.object] = Verdict.GOOD
+    axis = PassAxis(unit, judge, first.log.total, workspace.short)
+    repeats = repeat_command(unit, executions=axis.total)  # done while the search leaves a core idle
+    progress.stage(f"searching {number_of(first.log.total, 'pass execution')}")
+    settings = replace(request.settings, width=state.ledger.executor.width)
+    with state.phase("search"):
+        watch = EdgeWatch(unit, axis, reference, state.table, progress.trial)
+        prefer = workspace.short.last_of_mid_end if workspace.short is not None else None
+        result = bisect(axis, settings, known=known, on_trial=watch, prefer=prefer)
+    if not unit.bitcode_holds():
+        raise _BitcodeDiffers
+    sides = _repeat_sides(unit, axis, result)
+    if not all(side.result().same for side in sides) and not axis.holds_in_full((result.good, result.bad)):
+        state.warnings.append(
+            "the code generator alone gave another object than the full compile; searched again without it"
+        )
+        with state.phase("search"):
+            result = bisect(axis, settings, known=known, on_trial=progress.trial)
+        sides = _repeat_sides(unit, axis, result)
+    with state.phase("determinism"):
+        found = [one_sample(unit), *(repeated.result() for repeated in (repeats, *sides))]
+        unstable = [finding for finding in found if not finding.same]
+    return _report(state, unit, axis, judge, oracle, reference, unstable, result, progress)
+
+
+_STATUS = {
+    SearchStatus.WRONG_AT_ZERO: Status.WRONG_AT_ZERO,
+    SearchStatus.NO_DIFFERENCE: Status.NO_DIFFERENCE,
+    SearchStatus.UNDECIDED: Status.UNDECIDED,
+}
+
+
+def _report(
+    state: _State, unit: Unit, axis: PassAxis, judge: Judge, oracle: Oracle, reference: Reference | None,
+    unstable: Sequence[Determinism], result: SearchResult, progress: Progress,
+) -> BisectReport:  # fmt: skip
+    request = state.request
+    if result.status is SearchStatus.BUDGET:
+        raise BudgetSpent(
+            "the budget of oracle runs is spent before the answer is certain: " + "; ".join(result.notes),
+            hint="raise --max-runs; the journal keeps what was learnt (--resume)",
+        )
+    if result.status is SearchStatus.ORACLE_UNUSABLE and not unstable:
+        raise OracleUnusable("; ".join(result.notes) or "the oracle cannot be used", hint=_oracle_hint(result))
+    judgement: Judgement | None = None
+    edge = result.status is SearchStatus.EDGE and result.good is not None and result.bad is not None
+    if edge:
+        assert result.good is not None and result.bad is not None
+        progress.stage("confirming the pass")
+        with state.phase("confirm"):
+            judgement = judge_edge(
+                unit, axis, judge, result.good, result.bad, state.table,
+                verify_reference=lambda: reference is not None and bool(_reference_invalid(reference)),
+            )  # fmt: skip
+    status = judgement.status if judgement else _STATUS.get(result.status, Status.UNDECIDED)
+    keep = judgement is not None
+    if unstable:
+        status = Status.NON_DETERMINISTIC
+        state.warnings += [f"the compiler is non-deterministic: {finding.describe()}" for finding in unstable]
+        fixed = bool(unit.recorded.prefix)
+        limits = [limit for limit in (result.good, result.bad) if limit is not None]
+        keep = keep and fixed and repeatable_with_fixed_addresses(unit, limits)
+        state.hidden = fixed and result.status is SearchStatus.NO_DIFFERENCE
+        if keep and state.draw:
+            told = (
+                f"with fixed addresses alone every object is right; the search ran with {state.draw[-1]} as well, "
+                "another fixed draw of the compiler's choices"
+            )
+        elif keep:
+            told = "the search ran with fixed addresses, which is one fixed draw of the compiler's choices"
+        elif fixed:
+            told = "fixed addresses do not make it repeatable or give no edge, so no pass is named"
+        else:
+            told = "addresses could not be fixed here, so no pass is named"
+        state.warnings.append(told)
+    confidence = result.confidence if edge else None
+    notes = [*state.notes, *unit.recorded.notes, *result.notes, *(judgement.notes if judgement and keep else [])]
+    if result.status is SearchStatus.NO_DIFFERENCE and request.oracle.kind == "command":
+        require_that_it_can_fail(oracle, state.run)
+        notes.append("the check called every build GOOD; it does call a program BAD that only fails")
+    good, bad = _ends(axis, result)
+    table = truth_table(
+        request, state.ledger, unit, axis, judge, reference, result, judgement if keep else None
+    )
+    verdicts = judge.verdicts + (reference.judge.verdicts if reference else Counter())
+    return BisectReport(
+        status=status,
+        toolchain=request.toolchain.name,
+        compiler_path=str(request.toolchain.identify().path),
+        compiler_version=request.toolchain.identify().version,
+        simulated=request.toolchain.simulated,
+        source=str(request.source),
+        flags=request.flag_names,
+        culprit=judgement.culprit if judgement and keep else None,
+        confirmation=judgement.confirmation if judgement and keep else None,
+        edges=_edges(state, unit, axis, result, judgement) if keep else (),
+        tested=verdict_spans(result.log),
+        monotone=result.monotone,
+        confidence=confidence if keep else None,
+        failure_rate=_rate(result),
+        good_end=result.good_end,
+        total=axis.total,
+        good_object=good,
+        bad_object=bad,
+        compiles=state.ledger.compiles,
+        runs=judge.runs + (reference.judge.runs if reference else 0),
+        replayed=state.journal.replayed + judge.replayed,
+        objects=result.objects_tested,
+        verdicts=dict(verdicts),
+        table=table,
+        reproduce_good=reproduce_commands(request, unit, oracle, result.good, axis.total, "good") if keep else (),
+        reproduce_bad=reproduce_commands(request, unit, oracle, result.bad, axis.total, "bad") if keep else (),
+        working_directory=str(Path.cwd()),
+        oracle=" ".join(oracle.command("PROGRAM")),
+        good_output=judge.first[good].reason if good in judge.first else "",
+        bad_output=judge.first[bad].reason if bad in judge.first else "",
+        log_lines=judgement.log.around if judgement and keep else (),
+        promises=request.promises,
+        notes=tuple(dict.fromkeys(notes)),
+        warnings=tuple(state.warnings),
+        run_directory=str(state.run.root),
+        seconds=time.monotonic() - state.started,
+        phases=state.phases,
+    )
+
+
+def require_that_it_can_fail(oracle: Oracle, run: RunDirectory) -> None:
+    """A check that calls everything GOOD proves nothing. Raises OracleUnusable if it accepts `false`."""
+    failing = which("false")
+    if failing is None:
+        return
+    with run.scratch("check") as scratch:
+        outcome = oracle.judge(failing, scratch)
+    if outcome.verdict is Verdict.GOOD:
+        raise OracleUnusable(
+            "the check cannot fail: it says GOOD of both ends, and of a program that does nothing but exit 1",
+            hint="`cmd || echo FAIL` always exits 0; let the check exit 1 when the result is wrong",
+        )
+
+
+def _oracle_hint(result: SearchResult) -> str:
+    if any("timeout" in note for note in result.notes):
+        return "raise --timeout, or count a program that never ends as wrong with --bad-if timeout"
+    if any("SIGILL" in note for note in result.notes):
+        return "if no instruction is missing here, it is a trap: count that as wrong with --bad-if crash"
+    return "the check must pass every time on the good side and be able to fail; `cmd || echo FAIL` always exits 0"
+
+
+def _repeat_sides(unit: Unit, axis: PassAxis, result: SearchResult) -> list[RepeatedCompiles]:
+    """Both sides of the edge once more: in full, without fixed addresses."""
+    started = []
+    for limit in (result.good, result.bad):
+        key = axis.object_at(limit) if limit is not None and result.status is SearchStatus.EDGE else None
+        if limit is not None and isinstance(key, str) and limit < axis.total:
+            started.append(repeat_side(unit, limit, key, executions=axis.total))
+    return started
+
+
+def _reference_invalid(reference: Reference) -> str:
+    return invalid_before(reference.unit, UNLIMITED)
+
+
+def _ends(axis: PassAxis, result: SearchResult) -> tuple[str | None, str | None]:
+    """Hashes of the objects on both sides of the edge, else of both ends."""
+    found = []
+    for limit in (result.good if result.good is not None else 0, result.bad if result.bad is not None else axis.total):
+        key = axis.object_at(limit)
+        found.append(key if isinstance(key, str) else None)
+    return found[0], found[1]
+
+
+def _rate(result: SearchResult) -> tuple[float, float, float] | None:
+    rate = result.failure_rate
+    return (rate.low, rate.estimate, rate.high) if rate is not None else None
+
+
+def _edges(
+    state: _State, unit: Unit, axis: PassAxis, result: SearchResult, judgement: Judgement | None
+) -> tuple[EdgeRecord, ...]:
+    records = []
+    for edge in result.edges:
+        culprit: Culprit
+        if judgement and judgement.culprit.execution == edge.execution:
+            culprit = judgement.culprit
+        else:
+            culprit, _, _ = identify(unit, edge.execution, axis.total, state.table)
+        verdicts = edge.from_verdict.value, edge.to_verdict.value
+        records.append(EdgeRecord(edge.execution, *verdicts, culprit.title, culprit.function, edge.unresolved))
+    return tuple(records)
+
+

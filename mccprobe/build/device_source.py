@@ -1,0 +1,131 @@
+"""A .mu source to something that a report can read: compiled with mcc, or with a stand-in that says so.
+
+mcc's assembly text carries the metadata and is tried first; the installed llc may refuse `-S` (mtgpu.md
+4.4), then the device bundle is taken. Without mcc only a kernel that ships with mccprobe is compiled for
+the stand-in `amdgcn` by itself; a user's own kernel gets another GPU's numbers only on request.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from mccprobe.base.errors import CompilerNotFound, SourceDoesNotCompile
+from mccprobe.base.process import RunSpec, run
+from mccprobe.oracle.kernel.shipped import FILE_NAME, is_shipped
+from mccprobe.oracle.kernel.spec import KernelSpec, load_kernel
+from mccprobe.report.host_elf import SIM_HEADING
+from mccprobe.targets.amdgcn.toolchain import COMPILE_TIMEOUT_S, amdgcn_toolchain
+from mccprobe.targets.choose import DEVICE_SUFFIXES, choose
+from mccprobe.targets.mcc.toolchain import MccPaths, find_mcc
+from mccprobe.targets.protocol import Toolchain
+
+TOOLCHAINS = ("auto", "mcc", "sim", "amdgcn", "cuda")
+DEFAULT_ARCH = "mp_22"
+
+
+@dataclass(frozen=True)
+class SourceOptions:
+    """How a source is compiled. args: () for those of kernel.toml, or -O3."""
+
+    toolchain: str = "auto"
+    mcc: MccPaths = field(default_factory=MccPaths)
+    arch: str = DEFAULT_ARCH
+    args: tuple[str, ...] = ()
+    cache: Path = Path()
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """The file to read. heading: stands before every line about it. told: what the user should know."""
+
+    path: Path
+    heading: str = ""
+    simulated: bool = False
+    told: tuple[str, ...] = ()
+
+
+def is_source(path: Path) -> bool:
+    """True for a source, which only its name tells, and for a folder with a kernel.toml."""
+    return path.suffix in DEVICE_SUFFIXES or (path / FILE_NAME).is_file()
+
+
+def compile_source(path: Path, options: SourceOptions, scratch: Path) -> list[Compiled]:
+    """Compile the source, or each source of a kernel folder. Raises CompilerNotFound, SourceDoesNotCompile."""
+    sources, args = sources_and_arguments(path, options)
+    return [_compile(source, args, options, scratch, index) for index, source in enumerate(sources)]
+
+
+def sources_and_arguments(path: Path, options: SourceOptions) -> tuple[Sequence[Path], Sequence[str]]:
+    """The sources of a kernel folder, or the one; the options' compile arguments, else those of kernel.toml."""
+    spec = _kernel_of(path)
+    sources = spec.sources if spec is not None and path.is_dir() else (path,)
+    return sources, options.args or (spec.compile_args if spec is not None else ("-O3",))
+
+
+def _kernel_of(path: Path) -> KernelSpec | None:
+    folder = path if path.is_dir() else path.parent
+    return load_kernel(folder) if (folder / FILE_NAME).is_file() else None
+
+
+def _compile(source: Path, args: Sequence[str], options: SourceOptions, scratch: Path, index: int) -> Compiled:
+    shipped = is_shipped(source)
+    name = options.toolchain
+    if name == "auto" and find_mcc(options.mcc).path is None:
+        if not shipped:
+            raise CompilerNotFound(
+                "mcc", find_mcc(options.mcc).looked,
+                hint="install the MUSA SDK or name it with --mcc PATH; for another GPU's numbers, say so: "
+                "--toolchain amdgcn",
+            )  # fmt: skip
+        name = "amdgcn"
+    if name == "amdgcn":
+        stand_in = amdgcn_toolchain()
+        made = stand_in.compile(source, scratch / f"{source.stem}-{index}.so", scratch, args)
+        why = "" if options.toolchain == "amdgcn" else "no mcc here: "
+        return Compiled(made.path, stand_in.heading, told=(f"{why}{source.name} compiled for the {stand_in.heading}",))
+    choice = choose(name, sources=[str(source)], shipped=shipped, compiler=None, mcc=options.mcc, cache=options.cache)
+    told = (choice.told,) if choice.told else ()
+    if choice.toolchain.simulated:
+        output = scratch / f"{source.stem}-{index}.bundle"
+        given = ("-fstack-size-section", "-c", str(source), "-o", str(output))
+        problem = _run(choice.toolchain, options.arch, args, given, scratch)
+        if problem:
+            raise _does_not_compile(source, choice.toolchain, problem)
+        return Compiled(output, SIM_HEADING, simulated=True, told=told)
+    return _with_mcc(choice.toolchain, source, args, options, scratch, index, told)
+
+
+def _with_mcc(
+    mcc: Toolchain, source: Path, args: Sequence[str], options: SourceOptions, scratch: Path, index: int,
+    told: tuple[str, ...],
+) -> Compiled:  # fmt: skip
+    text = scratch / f"{source.stem}-{index}.s"
+    refused = _run(mcc, options.arch, args, ("-S", str(source), "-o", str(text)), scratch)
+    if not refused and text.is_file():
+        return Compiled(text, told=told)
+    bundle = scratch / f"{source.stem}-{index}.bundle"
+    problem = _run(mcc, options.arch, args, ("-c", str(source), "-o", str(bundle)), scratch)
+    if problem:
+        raise _does_not_compile(source, mcc, problem)
+    first = refused.splitlines()[0] if refused else "it wrote nothing"
+    return Compiled(bundle, told=(*told, f"mcc -S does not work here ({first[:200]}): numbers from the device bundle"))
+
+
+def _run(toolchain: Toolchain, arch: str, args: Sequence[str], given: Sequence[str], scratch: Path) -> str:
+    """ "" if it worked, else the compiler's message."""
+    named = (
+        ()
+        if any(argument.startswith(("--offload-arch=", "--cuda-gpu-arch=")) for argument in args)
+        else (f"--offload-arch={arch}",)
+    )
+    command = [*toolchain.driver, *named, *args, "--musa-device-only", *given]
+    result = run(RunSpec(command, env=toolchain.environment(scratch), timeout_s=COMPILE_TIMEOUT_S))
+    return "" if result.ok else result.stderr_text.strip() or result.describe()
+
+
+def _does_not_compile(source: Path, toolchain: Toolchain, problem: str) -> SourceDoesNotCompile:
+    return SourceDoesNotCompile(
+        f"{source} does not compile with {toolchain.name}", detail=problem[-4000:], hint="the message is the compiler's"
+    )

@@ -1,0 +1,1 @@
+"""The bug report: made, archived, checked again."""

@@ -1,0 +1,1 @@
+"""Minimal sets of flags, and the table of flags by pass."""

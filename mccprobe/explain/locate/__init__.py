@@ -1,0 +1,1 @@
+"""From a culprit pass to the first bad instruction."""

@@ -1,0 +1,1 @@
+"""Smaller sources with the same culprit."""

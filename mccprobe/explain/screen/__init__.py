@@ -1,0 +1,1 @@
+"""Checks of the program before the compiler is blamed."""

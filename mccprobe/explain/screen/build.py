@@ -1,0 +1,136 @@
+"""The whole program once more, as plainly as its compiler can build it: at -O0, without LLVM options and flags.
+
+At -O0, because a sanitizer build at -O1 can be miscompiled itself. What is built here is compiled in parts (so that
+they go side by side) and goes through the ledger: nothing is built twice, and a resumed run builds nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
+from pathlib import Path
+
+from mccprobe.bisection.workspace import Workspace
+from mccprobe.build.job import OUTPUT, CompileJob, CompileOutcome
+from mccprobe.build.store import RunDirectory
+from mccprobe.targets.llvm.command import (
+    is_source,
+    language,
+    mllvm_value,
+    split_arguments,
+    without_language,
+)
+
+# -O levels, sanitizers of the user's own, LLVM options, and what makes a warning an error
+_NOT_PLAIN = re.compile(r"-O(?:[0-3szg]|fast|d\d)?|-f(?:no-)?sanitize.*|-Werror.*|-W(?:no-)?error.*")
+_IR_SUFFIXES = frozenset((".ll", ".bc", ".s", ".S"))
+
+
+@dataclass(frozen=True)
+class Extra:
+    """What one plain build is built with beside the user's arguments.
+
+    compile_args, link_args: of every part. objects: linked as well. name: for labels.
+    """
+
+    name: str
+    compile_args: tuple[str, ...] = ()
+    link_args: tuple[str, ...] = ()
+    objects: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Built:
+    """A program, or why there is none. command: one line that builds it. digest: in the store of objects."""
+
+    digest: str | None
+    reason: str
+    command: tuple[str, ...]
+
+
+class PlainBuilder:
+    """Builds the program of one workspace at -O0."""
+
+    def __init__(self, workspace: Workspace) -> None:
+        request = workspace.request
+        self.workspace = workspace
+        self.driver = tuple(request.toolchain.driver)
+        self.sources = (str(request.source), *request.inputs)
+        self.args = (*plain_options(request.args), "-O0", "-w")
+        self.link_args = (*plain_options(without_language(request.args)), *request.link_args)
+
+    @property
+    def run(self) -> RunDirectory:
+        return self.workspace.ledger.run
+
+    @property
+    def from_ir(self) -> bool:
+        """True when the source is no language that a front end reads: nothing of it can be instrumented."""
+        return Path(self.sources[0]).suffix in _IR_SUFFIXES
+
+    @property
+    def foreign(self) -> tuple[str, ...]:
+        """Inputs that are linked as they are, so that no instrumentation reaches them."""
+        forced = language(split_arguments(self.workspace.request.args))
+        return tuple(name for name in self.sources if not is_source(name, forced))
+
+    def start(self, extra: Extra) -> list[Future[CompileOutcome] | str]:
+        """Start the compiles of all parts: futures for sources, names for the others."""
+        return [
+            name if name in self.foreign else self.workspace.ledger.submit(self._compile_job(name, extra))
+            for name in self.sources
+        ]
+
+    def build(self, extra: Extra) -> Built:
+        """Compile and link."""
+        inputs = []
+        for part in self.start(extra):
+            if isinstance(part, str):
+                inputs.append(part)
+                continue
+            outcome = part.result()
+            if outcome.object is None:
+                return Built(None, _why(outcome), self.command(extra))
+            inputs.append(str(self.run.object_path(outcome.object)))
+        job = self._job(
+            (*inputs, *extra.objects, *self.link_args, *extra.link_args, "-o", OUTPUT), f"{extra.name} link", suffix=""
+        )
+        outcome = self.workspace.ledger.compile(job)
+        return Built(outcome.object, "" if outcome.object else _why(outcome), self.command(extra))
+
+    def compile_alone(self, source: Path, extra: Extra) -> Built:
+        """A program of one C source of our own."""
+        args = ("-O0", "-w", *extra.compile_args, *extra.link_args, str(source), *extra.objects, "-o", OUTPUT)
+        outcome = self.workspace.ledger.compile(self._job(args, f"{extra.name} control", suffix=""))
+        return Built(outcome.object, "" if outcome.object else _why(outcome), (*self.driver, *args))
+
+    def command(self, extra: Extra) -> tuple[str, ...]:
+        """The build in one driver call, for people."""
+        parts = (*self.args, *extra.compile_args, *self.sources, *extra.objects, *self.link_args, *extra.link_args)
+        return (*self.driver, *parts, "-o", "program")
+
+    def _compile_job(self, name: str, extra: Extra) -> CompileJob:
+        args = (*self.args, *extra.compile_args, "-c", name, "-o", OUTPUT)
+        return self._job(args, f"{extra.name} {Path(name).name}")
+
+    def _job(self, args: Sequence[str], label: str, suffix: str = ".o") -> CompileJob:
+        recorded = self.workspace.unit.recorded
+        return CompileJob(
+            argv=(*self.driver, *args), env=recorded.env, objects=self.run.objects, trials=self.run.root / "trials",
+            timeout_s=self.workspace.request.compile_timeout_s, label=f"screen: {label}", suffix=suffix,
+        )  # fmt: skip
+
+
+def plain_options(args: Sequence[str]) -> tuple[str, ...]:
+    """The options less optimisation levels, sanitizers and LLVM options."""
+    groups = split_arguments(args).options
+    return tuple(a for group in groups if not mllvm_value(group) and not _NOT_PLAIN.fullmatch(group[0]) for a in group)
+
+
+def _why(outcome: CompileOutcome) -> str:
+    """How a compile failed, with its first error line."""
+    lines = outcome.diagnostics.splitlines()
+    first = next((line for line in lines if "error" in line), lines[0] if lines else "")
+    return f"{outcome.reason}: {first.strip()}" if first else outcome.reason

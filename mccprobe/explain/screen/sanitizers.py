@@ -1,0 +1,211 @@
+"""Host part and kernel under UBSan, ASan, MSan and TSan, each proved on a planted fault of its own first.
+
+With `sim` the kernel is x86-64 code too, so UBSan and ASan reach it: their runtime must be a shared object (device
+code finds names in other objects only), and of the emulator's dlopen the flag RTLD_DEEPBIND is taken away, which
+sanitizers refuse. Its shared memory is not poisoned then: that would write over the red zones between variables.
+MSan does not work there (what the emulator's own runtime writes would count as uninitialised), and TSan sees the
+host part alone (lanes are no threads).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from mccprobe.base.process import RunSpec, run
+from mccprobe.explain.deadline import Deadline
+from mccprobe.explain.screen.build import Built, Extra, PlainBuilder
+from mccprobe.explain.screen.runs import ScreenRuns
+from mccprobe.oracle.verdict import Verdict
+from mccprobe.report.why_record import ScreenCheck, ScreenOutcome
+from mccprobe.targets.llvm.command import is_cxx
+from mccprobe.targets.llvm.locate import QUERY_TIMEOUT_S
+
+CONTROL_TIMEOUT_S = 30.0  # of a program of a few instructions
+SLOWDOWN = 20.0  # TSan at -O0 beside an optimised build (clang's manual: 5 to 15 times at equal optimisation)
+
+
+@dataclass(frozen=True)
+class Sanitizer:
+    """One of compiler-rt's. options: NAME=VALUES of its environment variable. control: C with a fault that it shows.
+
+    newer: flags that not every compiler has.
+    """
+
+    name: str
+    shows: str
+    flags: tuple[str, ...]
+    options: str
+    control: str
+    runtime: str = ""  # shared object of the runtime, "" where clang 14 has none
+    newer: tuple[str, ...] = ()
+
+
+UBSAN = Sanitizer(
+    "UBSan", "undefined behaviour", ("-fsanitize=undefined",), "UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1",
+    "int main(int count, char **names) { volatile int most = 2147483647; most = most + count; return !names; }\n",
+    "libclang_rt.ubsan_standalone-x86_64.so",
+)  # fmt: skip
+ASAN = Sanitizer(
+    "ASan", "accesses out of bounds or after the end of an object", ("-fsanitize=address",),
+    "ASAN_OPTIONS=detect_leaks=0:detect_stack_use_after_return=1:strict_init_order=1",
+    "int main(int count, char **names) { volatile char all[4]; all[count + 3] = 1; return !names; }\n",
+    "libclang_rt.asan-x86_64.so",
+)  # fmt: skip
+MSAN = Sanitizer(
+    "MSan", "decisions on uninitialised memory", ("-fsanitize=memory", "-fsanitize-memory-track-origins"),
+    "MSAN_OPTIONS=halt_on_error=1",
+    "int main(void) { volatile int unset[1]; return unset[0] ? 1 : 0; }\n",
+    # what is passed or returned without a value, printed for one; clang 16 looks at it by itself, clang 13 never
+    newer=("-fsanitize-memory-param-retval",),
+)  # fmt: skip
+TSAN = Sanitizer(
+    "TSan", "data races", ("-fsanitize=thread",), "TSAN_OPTIONS=halt_on_error=1",
+    "#include <pthread.h>\nstatic int shared;\nstatic void *add(void *x) { shared++; return x; }\n"
+    "int main(void) { pthread_t one; pthread_create(&one, 0, add, 0); shared++; return pthread_join(one, 0); }\n",
+)  # fmt: skip
+SANITIZERS = (UBSAN, ASAN, MSAN, TSAN)
+
+_SHIM = """#include <dlfcn.h>
+void *__real_dlopen(const char *name, int flags);
+void *__wrap_dlopen(const char *name, int flags) { return __real_dlopen(name, flags & ~RTLD_DEEPBIND); }
+"""
+
+
+class SanitizerChecks:
+    """Builds and runs under sanitizers. One row a sanitizer, and one more for a kernel that it does not reach."""
+
+    def __init__(self, builder: PlainBuilder, runs: ScreenRuns, deadline: Deadline) -> None:
+        self.builder = builder
+        self.runs = runs
+        self.deadline = deadline
+        recorded = builder.workspace.unit.recorded
+        self.offload = recorded.offload
+        self.emulated = recorded.toolchain.name == "sim"
+
+    def rows(self) -> list[tuple[str, str, Callable[[], ScreenCheck]]]:
+        """(name, part, check) of every row."""
+        found: list[tuple[str, str, Callable[[], ScreenCheck]]] = []
+        for sanitizer in SANITIZERS:
+            why_not = self._why_not(sanitizer)
+            if why_not:
+                part = "host" if self.offload else "program"
+                found.append((sanitizer.name, part, _not_run(sanitizer, part, why_not)))
+            elif not self.offload or self._reaches_kernel(sanitizer):
+                found.append((sanitizer.name, "program", self._check(sanitizer, "program")))
+                continue
+            else:
+                found.append((sanitizer.name, "host", self._check(sanitizer, "host")))
+            if self.offload:
+                found.append((sanitizer.name, "kernel", _not_run(sanitizer, "kernel", self._why_not_kernel(sanitizer))))
+        return found
+
+    def extra(self, sanitizer: Sanitizer) -> Extra:
+        """What its build takes. Raises nothing: a build that fails says why."""
+        flags = ("-g1", "-fno-omit-frame-pointer", *self._flags(sanitizer))
+        if not self.offload:
+            return Extra(sanitizer.name, flags, sanitizer.flags)
+        shim: tuple[str, ...] = ()
+        link = sanitizer.flags
+        if self.emulated and sanitizer is not UBSAN:
+            shim, link = (str(self._shim()),), (*link, "-Wl,--wrap=dlopen")
+        if not self._reaches_kernel(sanitizer):
+            host_only = tuple(part for flag in flags for part in ("-Xarch_host", flag))
+            return Extra(sanitizer.name, host_only, link, shim)
+        folder = self._runtime_folder(sanitizer)
+        return Extra(sanitizer.name, flags, (*link, "-shared-libsan", f"-Wl,-rpath,{folder}"), shim)
+
+    def _reaches_kernel(self, sanitizer: Sanitizer) -> bool:
+        return self.emulated and bool(sanitizer.runtime)
+
+    def _why_not(self, sanitizer: Sanitizer) -> str:
+        if self.builder.from_ir:
+            return "the source is LLVM IR or assembly, which no front end instruments"
+        if self.emulated and sanitizer is MSAN:
+            return "the emulator's runtime is not instrumented: what it writes would count as uninitialised"
+        return ""
+
+    def _why_not_kernel(self, sanitizer: Sanitizer) -> str:
+        if not self.emulated:
+            return "no sanitizer runs on the device"
+        if sanitizer is MSAN:
+            return "the emulator's runtime is not instrumented; poisoned memory and stack stand in for it"
+        return "lanes of the emulator are no threads"
+
+    def _runtime_folder(self, sanitizer: Sanitizer) -> str:
+        argv = [*self.builder.driver, f"-print-file-name={sanitizer.runtime}"]
+        return str(Path(run(RunSpec(argv, timeout_s=QUERY_TIMEOUT_S)).stdout_text.strip()).parent)
+
+    def _shim(self) -> Path:
+        path = self.builder.run.root / "unit" / "screen-dlopen.c"
+        if not path.is_file():
+            self.builder.run.write_text("unit/screen-dlopen.c", _SHIM)
+        return path
+
+    def _check(self, sanitizer: Sanitizer, part: str) -> Callable[[], ScreenCheck]:
+        def run_it() -> ScreenCheck:
+            extra = self.extra(sanitizer)
+            self.builder.start(extra)
+            broken = self._control_fails(sanitizer)
+            if broken:
+                return _not_run(sanitizer, part, broken)()
+            return self._judge(sanitizer, part, self.builder.build(extra))
+
+        return run_it
+
+    def _judge(self, sanitizer: Sanitizer, part: str, built: Built) -> ScreenCheck:
+        if built.digest is None:
+            return _not_run(sanitizer, part, f"the program does not build with it: {built.reason}", built.command)()
+        timeout_s = min(SLOWDOWN * self.builder.workspace.oracle.timeout_s, max(1.0, self.deadline.left_s))
+        options, env = sanitizer.options, {}
+        if self.emulated:
+            options = options.replace("detect_stack_use_after_return=1", "detect_stack_use_after_return=0")
+            env = {"MCCSIM_POISON": "0"} if sanitizer is ASAN else {}
+        outcome = self.runs.reported(built.digest, sanitizer.name, options, timeout_s, env=env)
+        if outcome.verdict is Verdict.UNRESOLVED:
+            return _not_run(sanitizer, part, outcome.reason, built.command)()
+        if outcome.verdict is Verdict.GOOD:
+            simulated = "; kernel on the emulator, SIMULATED" if part == "program" and self.emulated else ""
+            text = f"no {sanitizer.shows}{simulated}"
+            return ScreenCheck(sanitizer.name, part, ScreenOutcome.CLEAN, text, built.command)
+        if sanitizer is MSAN and self._foreign_code():
+            text = f"a library that is not instrumented may be behind it\n{outcome.reason}"
+            return ScreenCheck(sanitizer.name, part, ScreenOutcome.HINT, text, built.command)
+        return ScreenCheck(sanitizer.name, part, ScreenOutcome.FINDING, outcome.reason, built.command)
+
+    def _foreign_code(self) -> bool:
+        """True where MSan cannot know what was written: C++'s library and inputs that were compiled before."""
+        libraries = [argument for argument in self.builder.link_args if argument.startswith("-l") and argument != "-lm"]
+        cxx = any(is_cxx(name) for name in self.builder.sources)
+        return cxx or bool(self.builder.foreign) or bool(libraries)
+
+    def _flags(self, sanitizer: Sanitizer) -> tuple[str, ...]:
+        """Those that this compiler has."""
+        every = (*sanitizer.flags, *sanitizer.newer)
+        return every if not sanitizer.newer or self._control(sanitizer, every).digest else sanitizer.flags
+
+    def _control(self, sanitizer: Sanitizer, flags: tuple[str, ...]) -> Built:
+        """The program with the planted fault."""
+        name = f"unit/screen-{sanitizer.name}.c"
+        source = self.builder.run.root / name
+        if not source.is_file():
+            self.builder.run.write_text(name, sanitizer.control)
+        link = ("-pthread",) if sanitizer is TSAN else ()
+        return self.builder.compile_alone(source, Extra(sanitizer.name, ("-x", "c", *flags), link))
+
+    def _control_fails(self, sanitizer: Sanitizer) -> str:
+        """Why this sanitizer shows nothing here, "" if it reports its planted fault."""
+        built = self._control(sanitizer, self._flags(sanitizer))
+        if built.digest is None:
+            return f"this compiler cannot build with it: {built.reason}"
+        outcome = self.runs.reported(
+            built.digest, f"control {sanitizer.name}", sanitizer.options, CONTROL_TIMEOUT_S, alone=True, env={}
+        )
+        if outcome.verdict is Verdict.BAD:
+            return ""
+        return f"it does not report a planted fault here: {outcome.reason}"
+
+
+def _not_run(sanitizer: Sanitizer, part: str, why: str, command: tuple[str, ...] = ()) -> Callable[[], ScreenCheck]:
+    return lambda: ScreenCheck(sanitizer.name, part, ScreenOutcome.NOT_RUN, why, command)

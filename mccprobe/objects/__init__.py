@@ -1,0 +1,1 @@
+"""Bytes to records to what they mean on a device."""

@@ -1,0 +1,1 @@
+"""clang for AMD GPUs."""

@@ -1,0 +1,1 @@
+"""Stock clang for the host."""

@@ -1,0 +1,35 @@
+"""Any clang or clang++ (13 to 19) on ordinary C, C++ and LLVM IR."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from mccprobe.base.errors import CompilerNotFound
+from mccprobe.targets.llvm import locate
+from mccprobe.targets.llvm.command import is_cxx
+from mccprobe.targets.llvm.driver import ClangDriver
+
+
+class ClangToolchain(ClangDriver):
+    """Stock clang; the user's own program is run on this machine."""
+
+    name = "clang"
+
+
+def clang_toolchain(compiler: str | None, sources: Sequence[str]) -> ClangToolchain:
+    """The clang that was named, else clang-14, else clang. C++ sources switch its driver to C++.
+
+    Raises CompilerNotFound.
+    """
+    names = (compiler,) if compiler else locate.DEFAULT_CLANG
+    for name in names:
+        path = locate.which(name)
+        if path is not None:
+            driver = [str(path)]
+            if "++" not in Path(name).name and any(is_cxx(source) for source in sources):
+                driver.append("--driver-mode=g++")
+            return ClangToolchain(driver)
+    here = ", ".join(locate.installed_clangs())
+    hint = "install clang-14 (Debian: apt-get install clang-14) or name one with --compiler PATH"
+    raise CompilerNotFound("clang", names, hint=f"here are {here}: --compiler NAME" if here else hint)

@@ -1,0 +1,1 @@
+"""Work on the speed of a kernel."""

@@ -1,0 +1,112 @@
+"""From what a user types to what is built: the kernel, its flags, its -D parameters."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+
+from mccprobe.base.errors import InputError, UsageError
+from mccprobe.oracle.kernel.shipped import FILE_NAME, hint_of_shipped
+from mccprobe.oracle.kernel.spec import KernelSpec, find_shipped_kernels, is_shipped, load_kernel, shipped_kernel
+from mccprobe.targets.choose import Choice, choose
+from mccprobe.targets.flags.catalogue import ResolvedFlag, load_catalogue
+from mccprobe.targets.flags.datafile import shorten
+from mccprobe.targets.llvm.jobs import option_key
+from mccprobe.targets.mcc.toolchain import MccPaths
+
+TOOLCHAINS = ("auto", "mcc", "sim", "clang", "cuda")
+_DEFINE = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)=(.*)", re.DOTALL)
+
+Flags = tuple[tuple[str, ...], ...]
+
+
+def find_kernel(text: str) -> KernelSpec:
+    """A folder, a kernel.toml, a source beside one, or the name of a shipped kernel. Raises InputError, UsageError."""
+    path = Path(text)
+    if path.name == FILE_NAME or (path / FILE_NAME).is_file():
+        kernel = load_kernel(path)
+    elif path.is_file():
+        description = path.absolute().parent / FILE_NAME
+        if not description.is_file():
+            raise InputError(
+                f"{path}: no {FILE_NAME} beside it",
+                hint=hint_of_shipped(path) or "it says how the kernel is built, run and judged: kernels/README.md",
+            )
+        kernel = load_kernel(description)
+        if path.resolve() not in kernel.sources:
+            raise InputError(f"{path}: not one of the sources of {description}")
+    elif text in {folder.name for folder in find_shipped_kernels()}:
+        kernel = shipped_kernel(text)
+    elif path.exists() or "/" in text:
+        if path.is_dir():
+            raise InputError(f"{path}: no {FILE_NAME} in it", hint="kernels/README.md says what belongs into it")
+        raise InputError(f"{path}: no such kernel", hint=hint_of_shipped(path))
+    else:
+        kernel = shipped_kernel(text)
+    if not kernel.host_sources:
+        raise InputError(
+            f"{kernel.path}: no host_sources, so nothing can be run",
+            hint="kernels/README.md has the contract of a host program",
+        )
+    return kernel
+
+
+def kernel_toolchain(
+    kernel: KernelSpec, name: str, *, mcc: str | None, musa_path: str | None, cache: Path, compiler: str | None = None
+) -> Choice:
+    """The toolchain for this kernel, as `bisect` chooses it. Raises CompilerNotFound, ToolchainError, UsageError."""
+    sources = [str(source) for source in kernel.sources]
+    return choose(
+        name,
+        sources=sources,
+        shipped=is_shipped(kernel.path),
+        compiler=compiler,
+        mcc=MccPaths(mcc, musa_path),
+        cache=cache,
+    )
+
+
+def resolve_flags(names: Sequence[str], sets: Sequence[str] = ()) -> Flags:
+    """Driver arguments of catalogue names, of arguments as they stand, and of flag sets.
+
+    Raises UnknownFlag, AmbiguousFlag, and UsageError for one option given twice with different values.
+    """
+    catalogue = load_catalogue()
+    found: dict[str, ResolvedFlag] = {}
+    for flag in [*(flag for name in sets for flag in catalogue.resolve_set(name)), *map(catalogue.resolve, names)]:
+        key = option_key(flag.option_key)
+        other = found.setdefault(key, flag)
+        if other.argv != flag.argv:
+            raise UsageError(f"{key} is given twice: {other.text} and {flag.text}", hint="give it once")
+    return tuple(flag.argv for flag in found.values())
+
+
+def split_flags(text: str) -> Flags:
+    """`resolve_flags` of one text with several names; "" or "none" for no flag at all."""
+    try:
+        words = shlex.split(text)
+    except ValueError as error:
+        raise UsageError(f"{shorten(text)}: cannot be split: {error}") from error
+    names: list[str] = []
+    rest = iter(words)
+    for word in rest:
+        names.append(f"-mllvm {next(rest, '')}" if word == "-mllvm" else word)
+    sets = [name for name in names if name in load_catalogue().sets]
+    return resolve_flags([name for name in names if name not in sets and name != "none"], sets)
+
+
+def parse_defines(kernel: KernelSpec, texts: Sequence[str]) -> dict[str, str]:
+    """`NAME=VALUE` of parameters that kernel.toml has. Raises UsageError."""
+    known = {define.name: define for define in kernel.defines}
+    found: dict[str, str] = {}
+    for text in texts:
+        match = _DEFINE.fullmatch(text)
+        if match is None:
+            raise UsageError(f"-D {text}: expected NAME=VALUE")
+        if match[1] not in known:
+            names = ", ".join(known) or "none"
+            raise UsageError(f"kernel {kernel.name} has no parameter {match[1]}", hint=f"its [[defines]]: {names}")
+        found[match[1]] = match[2]
+    return found
