@@ -42,5 +42,7 @@ def reproduce_commands(
         inputs.append(output)
     link = (*without_language(request.bad_args), compiled, *inputs, *request.link_args, "-o", program)
     commands.append((*compiler, *link))
-    commands.append(tuple(oracle.command(program)))
+    run = tuple(oracle.command(program))
+    stdin = request.oracle.stdin
+    commands.append(run if stdin is None else ("sh", "-c", 'exec "$@" <"$0"', str(stdin), *run))
     return tuple(commands)

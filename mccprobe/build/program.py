@@ -12,6 +12,7 @@ from mccprobe.base.errors import SourceDoesNotCompile, ToolchainError
 from mccprobe.base.process import RunSpec, run
 from mccprobe.build.job import SCRATCH
 from mccprobe.build.ledger import Ledger
+from mccprobe.build.link_errors import link_error
 from mccprobe.build.store import RunDirectory, require_room
 from mccprobe.build.unit import PLACEHOLDER_IMAGE, RecordedSource, Unit
 from mccprobe.targets.llvm.command import is_source, language, split_arguments, without_language
@@ -21,9 +22,10 @@ from mccprobe.targets.protocol import Toolchain
 
 @dataclass(frozen=True)
 class LinkFailure:
-    """A link that gave no program: an UNRESOLVED trial."""
+    """A link that gave no program: an UNRESOLVED trial. hint: what to do, "" where only the linker's words help."""
 
     reason: str
+    hint: str = ""
 
 
 def _compile_rest(
@@ -54,7 +56,7 @@ class Rest:
         self, toolchain: Toolchain, ledger: Ledger, inputs: Sequence[str], args: Sequence[str], *, timeout_s: float
     ) -> None:
         forced = language(split_arguments(args))
-        self._names = tuple(inputs)
+        self.names = tuple(inputs)
         self._parts: list[str | Future[str]] = [
             ledger.executor.submit(_compile_rest, toolchain, ledger.run, number, name, tuple(args), timeout_s)
             if is_source(name, forced)
@@ -64,7 +66,7 @@ class Rest:
 
     def named(self) -> list[tuple[int, tuple[str, bool]]]:
         """Each input's number, its name as given, and whether it is compiled here."""
-        return list(enumerate((name, is_source(name)) for name in self._names))
+        return list(enumerate((name, is_source(name)) for name in self.names))
 
     def inputs(self) -> list[str]:
         """Files for the linker. Raises SourceDoesNotCompile."""
@@ -118,14 +120,18 @@ class Linker:
     def link(self, linkable: Path, scratch: Path) -> Path | LinkFailure:
         """Link with this object; the program lies in `scratch`."""
         output = scratch / "program"
-        paths = {self.placeholder: str(linkable), self.recorded_output: str(output)}
-        job = self.job.substitute(paths | dict(zip(self._recorded_rest, self._rest.inputs(), strict=True)))
+        rest = dict(zip(self._recorded_rest, self._rest.inputs(), strict=True))
+        paths = {self.placeholder: str(linkable), self.recorded_output: str(output), **rest}
+        job = self.job.substitute(paths)
         env = {name: value.replace(SCRATCH, str(scratch)) for name, value in self.source.env.items()}
         result = run(RunSpec(job.argv, env=env, timeout_s=self.timeout_s))
         if not result.ok or not output.is_file():
             require_room(scratch, result.stderr, result.returncode)
             detail = result.stderr_text.strip().splitlines()
-            return LinkFailure(f"link: {result.describe()}" + (f": {detail[-1]}" if detail else ""))
+            named = dict(zip(rest.values(), self._rest.names, strict=True))
+            error = link_error(result.stderr_text, str(self.source.source), str(linkable), named)
+            told = error.what or (detail[-1] if detail else "")
+            return LinkFailure(f"link: {result.describe()}" + (f": {told}" if told else ""), error.hint)
         return output
 
 
