@@ -31,6 +31,7 @@ class BisectOptions:
     oracle: str | None = None
     run_args: str | None = None
     run_in: str | None = None
+    stdin: str | None = None
     case: str | None = None
     seed: int = 1
     arch: str = ""
@@ -76,7 +77,7 @@ class BisectOptions:
 
 
 def read_recipe(path: Path) -> BisectOptions:
-    """A recipe file: the options of one bisection under their names; `file` is relative to the recipe.
+    """A recipe file: the options of one bisection under their names; `file` and `stdin` are relative to the recipe.
 
     Raises BadDataFile.
     """
@@ -94,6 +95,8 @@ def read_recipe(path: Path) -> BisectOptions:
     if options.file is not None:
         relative = os.path.relpath(path.parent / options.file)
         options = dataclasses.replace(options, file=relative)
+    if options.stdin is not None:
+        options = dataclasses.replace(options, stdin=os.path.relpath(path.parent / options.stdin))
     return options
 
 

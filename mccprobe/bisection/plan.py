@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import os
 import shlex
+import stat
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from mccprobe.base.errors import InputError, SourceDoesNotCompile, ToolchainError, UsageError
+from mccprobe.bisection.lto import refuse_lto
+from mccprobe.bisection.missed_files import named_in_arguments
 from mccprobe.bisection.options import BisectOptions
-from mccprobe.bisection.request import BisectRequest, OracleChoice
+from mccprobe.bisection.pasted import without_compiler, without_file, without_own_output
+from mccprobe.bisection.request import BisectRequest, OracleChoice, digest_of
 from mccprobe.build.record import of_command
 from mccprobe.oracle.kernel.shipped import hint_of_shipped
 from mccprobe.oracle.kernel.spec import KernelSpec, find_shipped_kernels, is_shipped, load_kernel, shipped_kernel
@@ -37,6 +41,7 @@ from mccprobe.targets.llvm.driver import ClangDriver
 from mccprobe.targets.llvm.flag_probe import not_taken
 from mccprobe.targets.llvm.inherited import environment_of, sentences
 from mccprobe.targets.llvm.jobs import option_key
+from mccprobe.targets.llvm.locate import installed_clangs
 from mccprobe.targets.mcc.toolchain import MccPaths
 from mccprobe.targets.protocol import Toolchain
 from mccprobe.targets.sim.toolchain import SimToolchain
@@ -62,8 +67,10 @@ def make_plan(options: BisectOptions, cache: Path, inherited: Mapping[str, str] 
 
     inherited: what an earlier run's compiles took from the environment; None: from that of this process.
     """
-    arguments = _compiler_arguments(options.args)
+    options, taken = without_compiler(options)
+    arguments, own = _compiler_arguments(options.args)
     source, kernel = _source_and_kernel(options, arguments)
+    arguments, again = without_file(arguments, source)
     shipped = is_shipped(source)
     choice = choose(
         options.toolchain, sources=[str(source), *arguments.inputs], shipped=shipped, compiler=options.compiler,
@@ -72,8 +79,9 @@ def make_plan(options: BisectOptions, cache: Path, inherited: Mapping[str, str] 
     toolchain = choice.toolchain
     if inherited is not None and isinstance(toolchain, ClangDriver):
         toolchain.inherited = dict(inherited)
-    told = [choice.told] if choice.told else []
+    told = [*taken, *own, *again, *([choice.told] if choice.told else [])]
     _require_driver(toolchain)
+    refuse_lto(options, arguments, source, toolchain)
     if kernel is not None:
         arguments = _kernel_arguments(kernel, arguments, toolchain)
     _require_inputs(arguments)
@@ -83,6 +91,8 @@ def make_plan(options: BisectOptions, cache: Path, inherited: Mapping[str, str] 
     bare = without_flags(arguments, [flag.argv for flag in flags])
     reference, exact_link = _reference_arguments(options, bare, flags)
     oracle = _oracle(options, kernel)
+    if oracle.kind == "reference" and oracle.run_in is None:
+        told += filter(None, [named_in_arguments(oracle.run_args, Path.cwd())])
     told += sentences(environment_of(toolchain), toolchain.identify().configuration)
     if reference is None:
         told.append(NO_FLAG)
@@ -119,15 +129,15 @@ def _require_inputs(arguments: Arguments) -> None:
             raise InputError(f"{name}: no such file", hint="it stands among the compiler's arguments, behind --")
 
 
-def _compiler_arguments(args: Sequence[str]) -> Arguments:
-    """What stands behind `--`, taken apart. Raises UsageError for what is mccprobe's own to set."""
-    arguments = split_arguments(_without_response_files(args))
+def _compiler_arguments(args: Sequence[str]) -> tuple[Arguments, tuple[str, ...]]:
+    """The arguments after `--`, taken apart, and notes on them. Raises UsageError for what is mccprobe's own to set."""
+    arguments, told = without_own_output(split_arguments(_without_response_files(args)))
     own = own_to_set(arguments)
     if own:
         raise UsageError(
-            f"{own} is mccprobe's own to set", hint="give the arguments of the whole build: leave out -c and -o"
+            f"{own} is mccprobe's own to set", hint=f"give the arguments of the whole build: leave out {own}"
         )
-    return with_one_language(without_side_outputs(arguments))
+    return with_one_language(without_side_outputs(arguments)), told
 
 
 def _without_response_files(args: Sequence[str], depth: int = 0) -> list[str]:
@@ -150,7 +160,7 @@ def _without_response_files(args: Sequence[str], depth: int = 0) -> list[str]:
 
 def _require_driver(toolchain: Toolchain) -> None:
     """Ask a compiler for its jobs before anything is written. Raises ToolchainError."""
-    toolchain.identify()
+    identity = toolchain.identify()
     if toolchain.name != "clang":
         return
     with tempfile.TemporaryDirectory(prefix="mccprobe-probe-") as folder:
@@ -158,6 +168,14 @@ def _require_driver(toolchain: Toolchain) -> None:
             toolchain.record(["-x", "c", "-c", os.devnull, "-o", os.devnull], Path(folder))
         except SourceDoesNotCompile as error:
             raise ToolchainError(error.message, detail=error.detail, hint="is this a clang-style driver?") from error
+        except ToolchainError as error:
+            if identity.clang_major is not None:
+                raise
+            here = " or ".join(installed_clangs()) or "PATH"
+            raise ToolchainError(
+                f"{identity.path} is not clang ({identity.version}), and only clang can limit its passes",
+                hint=f"name a clang: --compiler {here}",
+            ) from error
 
 
 def _source_and_kernel(options: BisectOptions, arguments: Arguments) -> tuple[Path, KernelSpec | None]:
@@ -166,6 +184,12 @@ def _source_and_kernel(options: BisectOptions, arguments: Arguments) -> tuple[Pa
             raise UsageError("which file is to be bisected?", hint="mccprobe bisect FILE ... -- further arguments")
         if options.compiler or options.toolchain == "clang":
             raise UsageError("no FILE to bisect", hint="mccprobe bisect prog.c --compiler clang-14 --flag X -- -O2")
+        if not (options.flags or options.args or options.oracle or options.reference):
+            raise UsageError(
+                "no FILE and no --flag: nothing to bisect",
+                hint="mccprobe bisect prog.c --flag X -- -O2 bisects your program; with --flag X alone the shipped "
+                "kernel gemm is bisected",
+            )
         kernel = shipped_kernel(DEFAULT_KERNEL)
         return kernel.sources[0], kernel
     path = Path(options.file)
@@ -222,11 +246,13 @@ def _probed(catalogue: Catalogue, text: str, toolchain: Toolchain) -> ResolvedFl
         complaint = toolchain.refusal(flag.argv, Path(folder))
         if not complaint:
             return flag
+        refused = ""
         if flag.verbatim:
             other: tuple[str, ...] = (text,) if flag.argv[0] == "-mllvm" else ("-mllvm", text)
-            if not toolchain.refusal(other, Path(folder)) and _reaches_the_compile(toolchain, other, Path(folder)):
+            refused = toolchain.refusal(other, Path(folder))
+            if not refused and _reaches_the_compile(toolchain, other, Path(folder)):
                 return replace(flag, argv=other)
-    raise not_taken(toolchain, flag.argv, text, complaint)
+    raise not_taken(toolchain, flag.argv, text, complaint, otherwise=refused)
 
 
 def _reaches_the_compile(toolchain: Toolchain, argv: Sequence[str], scratch: Path) -> bool:
@@ -287,6 +313,11 @@ def _oracle(options: BisectOptions, kernel: KernelSpec | None) -> OracleChoice:
         bad_if_timeout="timeout" in options.bad_if,
         bad_if_crash="crash" in options.bad_if,
     )
+    if options.stdin is not None and (options.oracle is not None or (kernel is not None and kernel.host_sources)):
+        raise UsageError(
+            "--stdin goes with a program that is compared with its reference",
+            hint="a check of --oracle opens the file itself; a kernel's host program reads none",
+        )
     if options.oracle is not None:
         try:
             command = tuple(shlex.split(options.oracle))
@@ -302,9 +333,23 @@ def _oracle(options: BisectOptions, kernel: KernelSpec | None) -> OracleChoice:
     if options.case is not None:
         raise UsageError("--case goes with a kernel that has a kernel.toml")
     try:
-        return replace(base, run_args=tuple(shlex.split(options.run_args or "")))
+        stdin = _input_file(options.stdin) if options.stdin is not None else None
+        return replace(base, run_args=tuple(shlex.split(options.run_args or "")), stdin=stdin)
     except ValueError as error:
         raise UsageError(f"--run-args cannot be split: {error}: {options.run_args}") from error
+
+
+def _input_file(name: str) -> Path:
+    """The file of --stdin. Raises InputError: a pipe or a terminal would give each run something else."""
+    path = Path(name).absolute()
+    try:
+        regular = stat.S_ISREG(path.stat().st_mode)
+    except OSError as error:
+        raise InputError(f"{name}: {error.strerror or error}", hint="--stdin takes a file that can be read") from error
+    if not regular:
+        raise InputError(f"{name}: not a regular file", hint="--stdin takes a file that every run reads anew")
+    digest_of(path)
+    return path
 
 
 def _promises(flags: Sequence[ResolvedFlag], bare: Arguments, reference: Sequence[str] | None) -> tuple[str, ...]:

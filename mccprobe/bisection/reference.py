@@ -8,6 +8,7 @@ from pathlib import Path
 
 from mccprobe.base.errors import OracleUnusable, SourceDoesNotCompile
 from mccprobe.base.process import RunResult
+from mccprobe.bisection.missed_files import named_by_program
 from mccprobe.bisection.request import BisectRequest
 from mccprobe.bisection.target import Judge
 from mccprobe.build.journal import Journal
@@ -47,7 +48,7 @@ def linked_reference(unit: Unit, program: Program) -> Path:
     if isinstance(linked, LinkFailure):
         raise SourceDoesNotCompile(
             f"the reference build does not link: {linked.reason}",
-            hint="are libraries missing? give them after --, as for the compiler",
+            hint=linked.hint or "are libraries missing? give them after --, as for the compiler",
         )
     return linked
 
@@ -55,14 +56,19 @@ def linked_reference(unit: Unit, program: Program) -> Path:
 def expected_output(request: BisectRequest, program: Path, unit: Unit) -> Expected:
     """What the reference prints, from two runs that must agree. Raises OracleUnusable."""
     choice = request.oracle
-    seen = []
+    seen: list[Expected] = []
     for _ in range(REFERENCE_RUNS):
         with unit.ledger.run.scratch("reference") as scratch:
-            if choice.run_in is not None:
-                result = observe(program, choice.run_args, choice.run_in, choice.timeout_s)
+            if choice.run_in is not None or choice.stdin is not None:
+                folder = choice.run_in or scratch
+                result = observe(program, choice.run_args, folder, choice.timeout_s, choice.stdin)
             else:  # where the trials run, too
                 seeing = partial(observe_in, args=tuple(choice.run_args), timeout_s=choice.timeout_s)
                 result = unit.ledger.executor.run_program(seeing, program, scratch)
+            if choice.run_in is None and not seen:
+                known = (str(request.source), *request.inputs)
+                missed = named_by_program(program, result.stderr_text, scratch, Path.cwd(), known)
+                unit.recorded.notes += [missed] if missed else []
         if result.returncode is None or result.timed_out:
             raise OracleUnusable(
                 f"the reference build gives no answer: {result.describe()}",
@@ -97,7 +103,7 @@ def _ends_badly(result: RunResult) -> str:
     told = f': "{words[-1]}"' if words else ""
     return (
         f"the reference build itself ends with {result.describe()}{told}; if that is not what it should do: programs "
-        "run in an empty folder of their own (--run-in DIR), their arguments are --run-args"
+        "run in an empty folder of their own (--run-in DIR), their arguments are --run-args, standard input is --stdin"
     )
 
 
@@ -116,7 +122,7 @@ def make_oracle(request: BisectRequest, expected: Expected | None) -> Oracle:
     assert expected is not None
     return ReferenceOracle(
         expected, choice.run_args, choice.timeout_s, choice.bad_if_timeout, run_in=choice.run_in,
-        bad_if_crash=choice.bad_if_crash,
+        bad_if_crash=choice.bad_if_crash, stdin=choice.stdin,
     )  # fmt: skip
 
 

@@ -22,13 +22,15 @@ class OracleChoice:
     """How programs are judged.
 
     kind: "reference" (same output as the reference build), "command", "kernel".
-    run_args: arguments of the program for "reference"; run_in: its folder (None: one of its own each time).
+    run_args: arguments of the program for "reference"; run_in: its folder (None: one of its own each time);
+    stdin: what it reads from standard input (None: nothing).
     """
 
     kind: str
     command: tuple[str, ...] = ()
     run_args: tuple[str, ...] = ()
     run_in: Path | None = None
+    stdin: Path | None = None
     case: str = ""
     seed: int = 1
     timeout_s: float = 60.0
@@ -161,6 +163,8 @@ class BisectRequest:
             "oracle": [self.oracle.kind, list(self.oracle.command), list(self.oracle.run_args), self.oracle.case,
                        self.oracle.seed],
             "oracle_sha256": _digests(self.oracle.command),
+            "stdin": None if self.oracle.stdin is None else str(self.oracle.stdin),
+            "stdin_sha256": None if self.oracle.stdin is None else digest_of(self.oracle.stdin),
             "environment": self.inherited or None,
             "configuration": identity.configuration or None,
             "configuration_sha256": _digests([identity.configuration]) if identity.configuration else None,

@@ -260,6 +260,7 @@ def _report(
         reproduce_bad=reproduce_commands(request, unit, oracle, result.bad, axis.total, "bad") if keep else (),
         working_directory=str(Path.cwd()),
         oracle=" ".join(oracle.command("PROGRAM")),
+        stdin="" if request.oracle.stdin is None else str(request.oracle.stdin),
         good_output=judge.first[good].reason if good in judge.first else "",
         bad_output=judge.first[bad].reason if bad in judge.first else "",
         log_lines=judgement.log.around if judgement and keep else (),

@@ -86,7 +86,9 @@ class Judge:
 
 def travels(oracle: Oracle) -> bool:
     """True for an oracle that needs the program and no other file of this machine."""
-    return isinstance(oracle, KernelOracle) or (isinstance(oracle, ReferenceOracle) and oracle.run_in is None)
+    return isinstance(oracle, KernelOracle) or (
+        isinstance(oracle, ReferenceOracle) and oracle.run_in is None and oracle.stdin is None
+    )
 
 
 class PassAxis:

@@ -24,7 +24,7 @@ from mccprobe import __version__
 from mccprobe.base import process
 from mccprobe.base.console import Console, number_of
 from mccprobe.base.errors import Interrupted, MccprobeError
-from mccprobe.cli.lazy import COLORS, COMPLETE, LazyGroup
+from mccprobe.cli.lazy import COLORS, COMPLETE, JSON_BEFORE, LazyGroup
 
 FIRST_LINES, LAST_LINES = 25, 15  # shown of a compiler's message: the first error tells the most
 
@@ -70,13 +70,15 @@ COMMANDS = {
 @click.version_option(__version__, prog_name="mccprobe", message="%(prog)s %(version)s")
 @click.option("--debug", is_flag=True, help="show a traceback for an error")
 @click.option("-q", "--quiet", is_flag=True, help="no progress on standard error")
+@click.option("--json", "as_json", is_flag=True, help="the result as one JSON document")
 @click.option("--color", type=click.Choice(COLORS), default="auto", help="colour of the result")
 @click.pass_context
-def root(ctx: click.Context, debug: bool, quiet: bool, color: str) -> None:
+def root(ctx: click.Context, debug: bool, quiet: bool, as_json: bool, color: str) -> None:
     """Find the compiler pass behind a kernel that a flag makes wrong."""
     ctx.with_resource(process.guarded())
     ctx.obj = Console(quiet=quiet, color=color)
     ctx.meta["debug"] = debug
+    ctx.meta[JSON_BEFORE] = as_json
 
 
 def error_document(error: MccprobeError) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from mccprobe import __version__
 from mccprobe.base.console import Console, json_text
 from mccprobe.base.errors import UsageError
 from mccprobe.bisection.options import BisectOptions, read_recipe, read_run_options
-from mccprobe.cli.bisect_options import bisect_options, given_options
+from mccprobe.cli.bisect_options import BuildCommand, bisect_options, given_options
 from mccprobe.cli.common import cache_directory
 from mccprobe.cli.html_option import deliver_result, finished_run, html_options, page_places
 from mccprobe.cli.run_session import (
@@ -46,7 +46,7 @@ Examples:
 """
 
 
-@click.command("bisect", help=HELP, context_settings={"help_option_names": ["-h", "--help"]})
+@click.command("bisect", cls=BuildCommand, help=HELP, context_settings={"help_option_names": ["-h", "--help"]})
 @bisect_options
 @click.option("--recipe", type=click.Path(path_type=Path), help="take the options from a recipe (bisect/*.toml)")
 @click.option("--resume", type=click.Path(path_type=Path), metavar="RUN", help="go on with this run")

@@ -31,7 +31,9 @@ class NamesCommand(click.Command):
     """Takes names of flags that may be typed with their dashes: `-misched` is not `-m -i -s -c -h`..."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        return super().parse_args(ctx, ["--help" if argument == "-h" else argument for argument in args])
+        end = args.index("--") if "--" in args else len(args)
+        own = [{"-h": "--help", "-q": "--quiet"}.get(argument, argument) for argument in args[:end]]
+        return super().parse_args(ctx, [*own, *args[end:]])
 
 
 @click.group("flags", cls=LazyGroup, later=LATER, context_settings=CONTEXT)

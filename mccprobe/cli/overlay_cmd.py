@@ -105,7 +105,7 @@ def _changes(replaces: tuple[tuple[str, str], ...], patch: Path | None) -> list[
 
 def _options_again(choice: KernelChoice, values: Mapping[str, Any]) -> list[str]:
     """Options of the command that say what was built and checked."""
-    options = ["--toolchain", choice.toolchain.name, "--arch", values["arch"], "--cases", values["cases"]]
+    options = ["--toolchain", choice.toolchain.name, "--arch", values["arch"], "--case", values["cases"]]
     options += [word for seed in values["seeds"] for word in ("--seed", str(seed))]
     options += [word for flag in choice.flags for word in ("--flag", " ".join(flag))]
     return options + [word for name, value in choice.defines.items() for word in ("-D", f"{name}={value}")]

@@ -13,7 +13,7 @@ import click
 from mccprobe import __version__
 from mccprobe.base.console import Console, json_text
 from mccprobe.bisection.options import BisectOptions, read_recipe
-from mccprobe.cli.bisect_options import bisect_options, given_options
+from mccprobe.cli.bisect_options import BuildCommand, bisect_options, given_options
 from mccprobe.cli.common import cache_directory
 from mccprobe.cli.html_option import deliver_result, finished_run, html_options, page_places
 from mccprobe.cli.run_session import (
@@ -45,7 +45,7 @@ Examples:
 """
 
 
-@click.command("why", help=HELP, context_settings={"help_option_names": ["-h", "--help"]})
+@click.command("why", cls=BuildCommand, help=HELP, context_settings={"help_option_names": ["-h", "--help"]})
 @bisect_options
 @click.option("--set", "sets", multiple=True, metavar="NAME", help="flag set of the catalogue; its flags come first")
 @click.option("--budget", metavar="TIME", help="stop cleanly after TIME (600, 90s, 10m, 1h) with what is known")

@@ -98,19 +98,20 @@ class ReferenceOracle:
     bad_if_timeout: bool = False
     run_in: Path | None = None
     bad_if_crash: bool = False
+    stdin: Path | None = None
     id: str = field(init=False)
 
     def __post_init__(self) -> None:
         self.id = _identity(
             "reference", self.expected.stdout.hex(), self.expected.returncode, list(self.args), self.bad_if_timeout,
-            *(["crash"] if self.bad_if_crash else []),
+            *(["crash"] if self.bad_if_crash else []), *(["stdin"] if self.stdin else []),
         )  # fmt: skip
 
     def command(self, program: str) -> list[str]:
         return [program, *self.args]
 
     def judge(self, program: Path, scratch: Path) -> Outcome:
-        result = observe(program, self.args, self.run_in or scratch, self.timeout_s)
+        result = observe(program, self.args, self.run_in or scratch, self.timeout_s, self.stdin)
         early = _ended_without_answer(result, bad_if_timeout=self.bad_if_timeout)
         if early is not None and (result.timed_out or result.returncode != self.expected.returncode):
             return early
@@ -133,9 +134,12 @@ class ReferenceOracle:
         return "" if self.bad_if_crash and number == signal.SIGILL else NO_ANSWER[signal.Signals(number)]
 
 
-def observe(program: Path, args: Sequence[str], scratch: Path, timeout_s: float) -> RunResult:
+def observe(
+    program: Path, args: Sequence[str], scratch: Path, timeout_s: float, stdin: Path | None = None
+) -> RunResult:
     """Run a program for its output."""
-    return run(RunSpec([str(program), *args], cwd=scratch, env=_environment(scratch), timeout_s=timeout_s))
+    argv, env = [str(program), *args], _environment(scratch)
+    return run(RunSpec(argv, cwd=scratch, env=env, timeout_s=timeout_s, stdin=stdin))
 
 
 def observe_in(program: Path, scratch: Path, *, args: Sequence[str], timeout_s: float) -> RunResult:

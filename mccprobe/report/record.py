@@ -137,6 +137,7 @@ class BisectReport:
     reproduce_bad: tuple[tuple[str, ...], ...] = ()
     working_directory: str = "."
     oracle: str = ""
+    stdin: str = ""
     good_output: str = ""
     bad_output: str = ""
     log_lines: tuple[str, ...] = ()
@@ -187,7 +188,10 @@ class BisectReport:
                 "bad": [list(argv) for argv in self.reproduce_bad],
             },
             "working_directory": self.working_directory,
-            "oracle": {"text": self.oracle, "good": self.good_output, "bad": self.bad_output},
+            "oracle": {
+                "text": self.oracle, "good": self.good_output, "bad": self.bad_output,
+                **({"stdin": self.stdin} if self.stdin else {}),
+            },
             "log": list(self.log_lines),
             "promises": list(self.promises),
             "notes": list(self.notes),

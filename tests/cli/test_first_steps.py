@@ -30,7 +30,6 @@ def test_a_group_alone_shows_its_help_in_full(args: tuple[str, ...], run_cli: Ru
         (("notes", "elsewhere/gemm"), 4, "mccprobe report gemm compiles it"),
         (("lint", "elsewhere/gemm"), 4, "mccprobe report gemm compiles it"),
         (("disasm", "gemm"), 4, "mccprobe report gemm compiles it"),
-        (("bisect", "-q"), 2, "-q stands before the command: mccprobe -q"),
         (("flags", "list", "--debug"), 2, "--debug stands before the command"),
         (("bisect", "a.c", "-O3"), 2, "arguments of the compiler stand behind --"),
         (("why", "a.c", "-O3"), 2, "arguments of the compiler stand behind --"),

@@ -113,7 +113,7 @@ def _check(kind: str, command: Sequence[str], run_args: Sequence[str], finished:
         argv = [PROGRAM, *run_args]
     return Check(
         kind, tuple(argv), options.timeout, bad_if_timeout="timeout" in options.bad_if,
-        bad_if_crash="crash" in options.bad_if,
+        bad_if_crash="crash" in options.bad_if, stdin=layout.place(finished.stdin) if finished.stdin else "",
     )  # fmt: skip
 
 
@@ -127,7 +127,9 @@ def _build_and_run(repro: Repro, build: Build, toolchain: Toolchain, work: Path)
         if done.failure:
             return None
     argv = [part.replace(PROGRAM, f"./{build.name}") for part in repro.check.command]
-    seen = observe(work / argv[0], argv[1:], work, repro.check.timeout_s) if argv[0].startswith("./") else None
+    stdin = work / repro.check.stdin if repro.check.stdin else None
+    timeout_s = repro.check.timeout_s
+    seen = observe(work / argv[0], argv[1:], work, timeout_s, stdin) if argv[0].startswith("./") else None
     if seen is None or seen.returncode is None or seen.timed_out:
         return None
     return seen.stdout, seen.returncode

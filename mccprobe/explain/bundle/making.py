@@ -116,6 +116,7 @@ def user_files(finished: FinishedRun) -> list[Path]:
     description = finished.source.parent / "kernel.toml"
     if finished.request["oracle"][0] == "kernel" and description.is_file():
         more.append(description)
+    more += [finished.stdin] if finished.stdin is not None and finished.stdin.is_file() else []
     more += [finished.where / name for name in finished.request["oracle"][1] if (finished.where / name).is_file()]
     normal = [Path(os.path.normpath(path.absolute())) for path in more]
     own = [path for path in normal if not str(path).startswith("/usr/")]

@@ -50,6 +50,7 @@ class Check:
     """How a program is judged. command: argv with PROGRAM for the program, run in the work folder.
 
     kind: "reference" (compare with `expected` and `expected_status`), "kernel" or "command".
+    stdin: the file that the program reads from standard input, "" for none.
     """
 
     kind: str
@@ -59,6 +60,7 @@ class Check:
     expected_status: int = 0
     bad_if_timeout: bool = False
     bad_if_crash: bool = False
+    stdin: str = ""
 
 
 @dataclass(frozen=True)
@@ -225,7 +227,8 @@ def _run(name: str, check: Check) -> list[str]:
     """Run one program; its status is in $status, what it printed in NAME.out."""
     argv = [argument.replace("PROGRAM", f"./{name}") for argument in check.command]
     seconds = f"{max(1, round(check.timeout_s))}"
-    return [f"${{limit:+$limit {seconds}}}{_args(argv)} >{name}.out 2>{name}.err; status=$?"]
+    stdin = shlex.quote(check.stdin or "/dev/null")
+    return [f"${{limit:+$limit {seconds}}}{_args(argv)} <{stdin} >{name}.out 2>{name}.err; status=$?"]
 
 
 def _reference_right(repro: Repro) -> list[str]:

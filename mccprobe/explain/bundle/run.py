@@ -32,7 +32,7 @@ _ASKED = (
 )  # fmt: skip
 
 
-_ASKED_LATELY = ("environment", "configuration")  # a run of an earlier mccprobe does not say
+_ASKED_LATELY = ("environment", "configuration", "stdin")  # a run of an earlier mccprobe does not say
 
 
 @dataclass(frozen=True)
@@ -91,6 +91,12 @@ class FinishedRun:
     def configuration(self) -> Path | None:
         """The file whose options the compiler read by itself."""
         named = self.request.get("configuration")
+        return Path(named) if named else None
+
+    @property
+    def stdin(self) -> Path | None:
+        """What the program read from standard input."""
+        named = self.request.get("stdin")
         return Path(named) if named else None
 
     @property
@@ -191,6 +197,8 @@ def _checked_request(request: dict[str, Any]) -> dict[str, Any]:
         raise TypeError("request.environment holds other variables than it may")
     if not isinstance(request["configuration"], str | None):
         raise TypeError("request.configuration is no text")
+    if not isinstance(request["stdin"], str | None):
+        raise TypeError("request.stdin is no text")
     flags = request["flags"]
     if not isinstance(flags, list) or not all(flag and _texts(flag) for flag in flags):
         raise TypeError("request.flags is no list of arguments")

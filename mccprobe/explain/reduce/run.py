@@ -322,7 +322,7 @@ def _statuses(request: BisectRequest, source: Path, scratch: Path) -> tuple[tupl
         choice = request.oracle
         arguments = choice.run_args if choice.kind != "kernel" else ()
         if choice.kind == "reference":
-            seen = observe(program, arguments, choice.run_in or scratch, choice.timeout_s)
+            seen = observe(program, arguments, choice.run_in or scratch, choice.timeout_s, choice.stdin)
             longest = max(longest, seen.seconds)
             statuses.append(seen.returncode if seen.returncode is not None else 0)
         else:

@@ -116,10 +116,11 @@ class ScreenRuns:
                 program = str(self.workspace.ledger.run.object_path(digest))
                 variable, _, values = options.partition("=")
                 log = {variable: f"{values}:verbosity=1:log_path={scratch / REPORT}"}
+                stdin = None if alone else self.workspace.request.oracle.stdin
                 folder = getattr(oracle, "run_in", None) or getattr(oracle, "cwd", None) or scratch
                 spec = RunSpec(
                     [*self.fixed, *([program] if alone else oracle.command(program))], cwd=scratch if alone else folder,
-                    env={**os.environ, "TMPDIR": str(scratch), **env, **log}, timeout_s=timeout_s,
+                    env={**os.environ, "TMPDIR": str(scratch), **env, **log}, timeout_s=timeout_s, stdin=stdin,
                 )  # fmt: skip
                 result = run(spec)
                 report = "".join(

@@ -59,6 +59,11 @@ def load_kernel(path: Path) -> KernelSpec:
         file = path / FILE_NAME if path.is_dir() else path
     except OSError as error:
         raise BadDataFile(f"{shorten(str(path))}: cannot be read: {error.strerror}") from error
+    if file != path and not file.exists():
+        raise BadDataFile(
+            f"{shorten(str(path))}: a folder without {FILE_NAME}",
+            hint=f"name a source file, or a folder with a {FILE_NAME} (kernels/README.md)",
+        )
     top = read_toml(file)
     cases = tuple(_case(table) for table in _named(top, "cases"))
     if not cases:
