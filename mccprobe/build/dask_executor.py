@@ -32,6 +32,7 @@ from mccprobe.build.job import CompileJob, CompileOutcome, compile_once
 from mccprobe.build.replay import is_compile, replay
 from mccprobe.build.store import disk_errors, keep_object
 from mccprobe.build.travel import Packer, StaysHere, Travelling, compile_there, refusal, run_there
+from mccprobe.extras import install_command
 
 GPU = "GPU"  # the resource that a worker with a device announces: dask worker --resources "GPU=1"
 CONNECT_S = 10.0
@@ -83,7 +84,7 @@ class DaskExecutor(LocalExecutor):
             import distributed
         except ImportError as error:
             raise UsageError(
-                "--scheduler needs the package distributed", hint="pip install 'mccprobe[cluster]'"
+                "--scheduler needs the package distributed", hint=install_command("cluster")
             ) from error
         if _ADDRESS.fullmatch(scheduler) is None or int(scheduler.rpartition(":")[2]) > MAX_PORT:
             raise UsageError(f"--scheduler {scheduler}: not the address of a Dask scheduler",
