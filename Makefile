@@ -1,4 +1,4 @@
-# `make` lists what there is. demo and test do all the set-up themselves (tools/setup).
+# `make` lists what there is. Each target does the set-up that it needs itself (tools/setup).
 
 PYTHON_VENV := .venv/bin/python
 DEMO := .venv/bin/mccprobe bisect --flag internal-regs-ra
@@ -42,8 +42,9 @@ docs: setup ## the pages of docs/ into build/docs; a warning is an error
 	$(PYTHON_VENV) -m sphinx -W --keep-going -q -b html docs build/docs
 
 .PHONY: dist release-check mutation
-dist: setup ## sdist and wheel into dist/
-	$(PYTHON_VENV) -m build --outdir dist .
+dist: ## sdist and wheel into dist/
+	@tools/setup dist
+	$(PYTHON_VENV) -I -m build --outdir dist .
 
 release-check: setup ## the wheel as a user has it: pipx, uv, missing parts, read-only folders
 	$(PYTHON_VENV) -m pip install --quiet --editable '.[release]'
@@ -53,8 +54,10 @@ mutation: setup ## which changes of search, binary and isa no test notices (test
 	$(PYTHON_VENV) -m pip install --quiet --editable '.[mutation]'
 	$(PYTHON_VENV) tools/mutation.py --per-package 460
 
-lint: setup ## ruff and mypy --strict
+# vermin finds functions newer than Python 3.11; methods, keywords and 3.11.N: tests/layout/test_python_versions.py
+lint: setup ## ruff, vermin and mypy --strict
 	$(PYTHON_VENV) -m ruff check .
+	.venv/bin/vermin --target=3.11- --violations --no-tips --quiet mccprobe tests tools benchmarks docs/_ext
 	$(PYTHON_VENV) -m mypy
 
 clean: ## remove caches and build leftovers; .venv and mccprobe-out stay

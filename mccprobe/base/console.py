@@ -180,6 +180,14 @@ class Console:
                 Console._live = False
 
 
+def of_this_command() -> Console | None:
+    """The console of the command that this thread runs, for work that any command may start; None in a library call."""
+    import click
+
+    context = click.get_current_context(silent=True)
+    return context.find_object(Console) if context is not None else None
+
+
 def _painted(found: re.Match[str]) -> str:
     return f"\x1b[{_PAINT[found[0]]}m{found[0]}\x1b[0m"
 

@@ -183,13 +183,13 @@ class PackagesMissing(ToolchainError):
     code = "packages-missing"
 
     def __init__(self, option: str, missing: Sequence[str], extra: str) -> None:
+        from mccprobe.base.extras import install_command  # its imports are for this error alone
+
         self.option = option
         self.missing = tuple(missing)
         self.extra = extra
         noun = "package" if len(self.missing) == 1 else "packages"
-        super().__init__(
-            f"{option} needs the {noun} {' and '.join(self.missing)}", hint=f"pip install 'mccprobe[{extra}]'"
-        )
+        super().__init__(f"{option} needs the {noun} {' and '.join(self.missing)}", hint=install_command(extra))
 
 
 class InputError(MccprobeError):

@@ -9,9 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from mccprobe.base.errors import BadDataFile, JournalUnreadable
+from mccprobe.oracle.kernel.shipped import find_shipped_kernels
 from mccprobe.targets.flags.datafile import parse_toml, shorten
 
 RECIPE_VERSION = 1
+RECIPES = Path(__file__).resolve().parents[1] / "_recipes"  # bisect/, in the wheel too
 _LISTS = ("flags", "args")
 
 
@@ -77,14 +79,23 @@ class BisectOptions:
 
 
 def read_recipe(path: Path) -> BisectOptions:
-    """A recipe file: the options of one bisection under their names; `file` and `stdin` are relative to the recipe.
+    """A recipe file, or the name of a shipped one: the options of one bisection under their names.
+
+    `file` is relative to the recipe, or the name of a shipped kernel; `stdin` is relative to the recipe.
 
     Raises BadDataFile.
     """
+    shipped = {file.stem: file for file in sorted(RECIPES.glob("*.toml"))}
     try:
-        document = parse_toml(path.read_text("utf-8"))
+        try:
+            text = path.read_text("utf-8")
+        except FileNotFoundError:
+            path = shipped.get(str(path), path)
+            text = path.read_text("utf-8")
+        document = parse_toml(text)
     except OSError as error:
-        raise BadDataFile(f"{path}: {error.strerror or error}", hint="recipes lie in bisect/*.toml") from error
+        hint = f"shipped recipes: {', '.join(shipped)}"
+        raise BadDataFile(f"{path}: {error.strerror or error}", hint=hint) from error
     except (ValueError, RecursionError) as error:  # no UTF-8, no TOML, a number of 5,000 digits, nested too deeply
         raise BadDataFile(f"{path}: not a recipe: {shorten(str(error), 120)}") from error
     version = document.pop("schema_version", None)
@@ -92,7 +103,8 @@ def read_recipe(path: Path) -> BisectOptions:
         raise BadDataFile(f"{path}: schema_version must be {RECIPE_VERSION}, got {shorten(repr(version))}")
     document.pop("title", None)
     options = BisectOptions.from_dict(document, str(path))
-    if options.file is not None:
+    kernels = {folder.name for folder in find_shipped_kernels()}
+    if options.file is not None and (options.file not in kernels or (path.parent / options.file).exists()):
         relative = os.path.relpath(path.parent / options.file)
         options = dataclasses.replace(options, file=relative)
     if options.stdin is not None:

@@ -48,7 +48,7 @@ Examples:
 
 @click.command("bisect", cls=BuildCommand, help=HELP, context_settings={"help_option_names": ["-h", "--help"]})
 @bisect_options
-@click.option("--recipe", type=click.Path(path_type=Path), help="take the options from a recipe (bisect/*.toml)")
+@click.option("--recipe", type=click.Path(path_type=Path), help="take the options from a recipe (FILE or name)")
 @click.option("--resume", type=click.Path(path_type=Path), metavar="RUN", help="go on with this run")
 @click.option("--json", "as_json", is_flag=True, help="one JSON document (reports/bisect.schema.json)")
 @html_options

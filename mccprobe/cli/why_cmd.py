@@ -53,7 +53,8 @@ Examples:
 @click.option("--step", "steps", multiple=True, type=click.Choice(STEPS), help="only this step and what it needs")
 @click.option("--also", multiple=True, metavar="KERNEL", help="look for the same fault in this kernel or source too")
 @click.option("--reduce", is_flag=True, help="reduce the source at the end (C-Vise; takes minutes)")
-@click.option("--recipe", type=click.Path(path_type=Path), help="take bisect's options from a recipe (bisect/*.toml)")
+@click.option("--recipe", type=click.Path(path_type=Path),
+              help="take bisect's options from a recipe (FILE or name)")
 @click.option("--resume", type=click.Path(path_type=Path), metavar="RUN", help="go on with this run")
 @click.option("--json", "as_json", is_flag=True, help="one JSON document (reports/why.schema.json)")
 @html_options

@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from mccprobe.base.errors import UsageError
+from mccprobe.base.extras import install_command
 from mccprobe.build.dask_executor import DaskExecutor
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -132,7 +133,7 @@ def test_without_the_package(run_cli: RunCli, tmp_path: Path, command: str) -> N
     hidden.write_text("raise ImportError('not installed')\n")
     ran = run_cli(*with_options(COMMANDS[command], "--scheduler", "tcp://127.0.0.1:8786"),
                   env={"PYTHONPATH": os.pathsep.join((str(tmp_path), str(ROOT)))})  # fmt: skip
-    assert ran.code == 2 and "mccprobe[cluster]" in ran.stderr and "Traceback" not in ran.stderr, ran
+    assert ran.code == 2 and install_command("cluster") in ran.stderr and "Traceback" not in ran.stderr, ran
 
 
 # --- the local answer ---------------------------------------------------------------------------------

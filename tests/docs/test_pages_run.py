@@ -30,6 +30,7 @@ MASKS = (
     (re.compile(r"-\d{8}-\d{6}(?:-\d+)?\b"), "-<time>"),
     (re.compile(r"\b\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d\S*"), "<time>"),
     (re.compile(r"\b\d+(?:\.\d+)? (?:s|ms)\b"), "<time>"),
+    (re.compile(r"\b(llvm-objdump)-\d+(?= -d)"), r"\1"),  # the newest one in PATH
     (re.compile(r"\bclang version \d+\.\d+\.\d+(?: \([^)]*\))?"), "clang version <version>"),
     (re.compile(r"\b(mccprobe(?:-sim version)?) \d+\.\d+\.\d+\S*"), r"\1 <version>"),
 )

@@ -19,10 +19,11 @@ import re
 import shutil
 import tempfile
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from pathlib import Path
 
+from mccprobe.base import console
 from mccprobe.base.errors import ToolchainError
 from mccprobe.base.files import remove_dead_drafts, replace_file, wanted_room
 from mccprobe.base.process import RunResult, RunSpec, run
@@ -151,8 +152,18 @@ def _open_sdk(root: Path) -> SimSdk | None:
 @contextlib.contextmanager
 def _locked(path: Path) -> Iterator[None]:
     with path.open("w", encoding="utf-8") as handle:
-        fcntl.flock(handle, fcntl.LOCK_EX)  # ends with the file, also when the process is killed
+        # a lock ends with the file, also when the process is killed
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            _progress("... waiting: another mccprobe is building the stand-in SDK")
+            fcntl.flock(handle, fcntl.LOCK_EX)
         yield
+
+
+def _progress(text: str, *, live: str | None = None) -> None:
+    if shown := console.of_this_command():
+        shown.progress(text, live=live)
 
 
 def _clear(home: Path) -> None:
@@ -260,8 +271,18 @@ def _build(root: Path, tools: _Tools) -> None:
             target = root / "obj" / f"{part}-{source.stem}.o"
             objects[part].append(target)
             compiles.append([*tools.cxx, *flags, "-c", str(source), "-o", str(target)])
+    what = f"building the stand-in SDK in {root.parent} (first use only)"
+    _progress(f"... {what}: compiling {len(compiles)} files", live=f"... {what}: file 1 of {len(compiles)}")
     with ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as pool:
-        list(pool.map(_step, compiles))
+        running = [pool.submit(_step, argv) for argv in compiles]
+        try:
+            for done, step in enumerate(as_completed(running), 1):
+                step.result()
+                _progress("", live=f"... {what}: {done} of {len(compiles)} files compiled")
+        finally:
+            for step in running:  # after a failure those that have not begun
+                step.cancel()
+    _progress(f"... {what}: linking")
     _link(root, tools, objects)
     why_not = _check_plugin(root, tools)
     shutil.rmtree(root / "obj")

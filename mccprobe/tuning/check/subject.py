@@ -32,7 +32,7 @@ def find_kernel(text: str) -> KernelSpec:
         if not description.is_file():
             raise InputError(
                 f"{path}: no {FILE_NAME} beside it",
-                hint=hint_of_shipped(path) or "it says how the kernel is built, run and judged: kernels/README.md",
+                hint=hint_of_shipped(path) or "see how a kernel is built, run and judged: mccprobe help kernels",
             )
         kernel = load_kernel(description)
         if path.resolve() not in kernel.sources:
@@ -41,14 +41,14 @@ def find_kernel(text: str) -> KernelSpec:
         kernel = shipped_kernel(text)
     elif path.exists() or "/" in text:
         if path.is_dir():
-            raise InputError(f"{path}: no {FILE_NAME} in it", hint="kernels/README.md says what belongs into it")
+            raise InputError(f"{path}: no {FILE_NAME} in it", hint="see what belongs into it: mccprobe help kernels")
         raise InputError(f"{path}: no such kernel", hint=hint_of_shipped(path))
     else:
         kernel = shipped_kernel(text)
     if not kernel.host_sources:
         raise InputError(
             f"{kernel.path}: no host_sources, so nothing can be run",
-            hint="kernels/README.md has the contract of a host program",
+            hint="see the contract of a host program: mccprobe help kernels",
         )
     return kernel
 
