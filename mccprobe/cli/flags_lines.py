@@ -149,7 +149,8 @@ def flag_lines(value: Mapping[str, Any]) -> list[str]:
     ]
     for label, key in (("needs", "requires"), ("contains", "bundle_members"), ("excludes", "exclusive_with")):
         if value[key]:
-            more = "; the rest of the bundle is not public" if key == "bundle_members" else ""
+            hidden = key == "bundle_members" and "clang" not in value["compilers"]
+            more = "; the rest of the bundle is not public" if hidden else ""
             lines.append(f"  {label:<11} {', '.join(value[key])}{more}")
     lines += [f"  {risk['kind']:<11} {_risk(risk)}" for risk in value["risks"]]
     for one in value["neutralises"]:

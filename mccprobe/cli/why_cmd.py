@@ -65,20 +65,23 @@ def why(
     figures: Path | None, out: Path | None, jobs: int | None, scheduler: str, no_fixed_addresses: bool, **values: Any,
 ) -> int:  # fmt: skip
     console: Console = ctx.obj
+    skipping = False
     given = given_options(ctx, values, fixed_addresses=not no_fixed_addresses)
     own = {name: values[name] for name in ("sets", "steps", "also", "skip_screen", "reduce") if values[name]}
     budget_s = None if values["budget"] is None else parse_budget(values["budget"])
     if resume is not None:
-        changed = [*given, *own, *(["recipe"] if recipe else [])]
-        refuse_changes(changed, "--budget, --jobs, --json and the like may be given")
+        changed = [*given, *(name for name in own if name != "skip_screen"), *(["recipe"] if recipe else [])]
+        refuse_changes(changed, "--budget, --skip-screen, --jobs, --json and the like may be given")
         options = read_why_options(run_document(resume), resume / "run.json")
+        skipping = "skip_screen" in own and not options.skip_screen
+        options = dataclasses.replace(options, skip_screen=options.skip_screen or skipping)
     else:
         base = read_recipe(recipe) if recipe is not None else BisectOptions()
         options = dataclasses.replace(WhyOptions(dataclasses.replace(base, **given)), **own)
     # the time is this command's: what an earlier one had is used up
     options = dataclasses.replace(options, budget_s=budget_s)
     places = page_places(html, figures, also_stdout="--json" if as_json else "")
-    if resume is not None and places is not None:
+    if resume is not None and places is not None and not skipping:
         from mccprobe.report.pages.why_page import exit_code, why_page
 
         code = finished_run(console, resume, places, why_page, exit_code, as_json=as_json)
@@ -118,7 +121,7 @@ def _run(
         jobs, again, root=root, fresh=resume is None, scheduler=scheduler, tell=console.message
     ) as session:
         remove_dead_drafts(root)
-        if resume is None:
+        if resume is None or options.skip_screen:  # a later --resume need not be asked to skip it again
             asked = {"schema_version": 1, "options": options.to_dict(), "request": described}
             write_text(root / "run.json", json_text(asked))
         console.message(one_line(f"run directory: {root}"))

@@ -18,6 +18,7 @@ from typing import Protocol
 
 from mccprobe.base.errors import OracleUnusable
 from mccprobe.base.process import RunResult, RunSpec, run
+from mccprobe.oracle.folders import alone_in
 from mccprobe.oracle.verdict import Outcome, Verdict
 
 SKIP_STATUS = 125  # git bisect: "this revision cannot be tested"
@@ -111,7 +112,8 @@ class ReferenceOracle:
         return [program, *self.args]
 
     def judge(self, program: Path, scratch: Path) -> Outcome:
-        result = observe(program, self.args, self.run_in or scratch, self.timeout_s, self.stdin)
+        with alone_in(self.run_in):
+            result = observe(program, self.args, self.run_in or scratch, self.timeout_s, self.stdin)
         early = _ended_without_answer(result, bad_if_timeout=self.bad_if_timeout)
         if early is not None and (result.timed_out or result.returncode != self.expected.returncode):
             return early
@@ -172,7 +174,8 @@ class CommandOracle:
 
     def judge(self, program: Path, scratch: Path) -> Outcome:
         argv = self.command(str(program))
-        result = run(RunSpec(argv, cwd=self.cwd, env=_environment(scratch), timeout_s=self.timeout_s))
+        with alone_in(self.cwd):
+            result = run(RunSpec(argv, cwd=self.cwd, env=_environment(scratch), timeout_s=self.timeout_s))
         if result.returncode is None or result.returncode in CANNOT_EXECUTE:
             raise OracleUnusable(
                 f"the oracle cannot be executed: {result.describe()}",

@@ -253,10 +253,20 @@ class _FlagSearch:
                 continue
             self.opened[bundle] = members
             inside = (found - {bundle}).union(members)
+            if self.builds.verdict(inside) is Verdict.UNRESOLVED:
+                inside = self._without_unbuildable(inside, members)
             if self.builds.verdict(inside) is not Verdict.BAD:
+                entry = self.builds.flags[bundle].flag
+                # of clang's own bundles every member is known
+                rest = (
+                    "it needs what the bundle does besides them (-ffast-math also links start-up code that flushes "
+                    "subnormals)"
+                    if entry and "clang" in entry.compilers
+                    else "it lies in a part of the bundle that is not public, or in their interplay"
+                )
                 self.notes.append(
                     f"{bundle} is a bundle; its members that are known ({', '.join(members)}) in its place do not "
-                    "show the fault: it lies in a part of the bundle that is not public, or in their interplay"
+                    f"show the fault: {rest}"
                 )
                 continue
             result = self._search([text for text in self.builds.flags if text in inside])
@@ -264,6 +274,11 @@ class _FlagSearch:
             if opened:
                 return opened
         return [found]
+
+    def _without_unbuildable(self, inside: Subset, members: Sequence[str]) -> Subset:
+        """The same set less the members that this compiler does not take."""
+        rest = inside - frozenset(members)
+        return inside - {name for name in members if self.builds.tally(rest | {name}) is None}
 
     def _members(self, bundle: str, beside: Subset) -> tuple[str, ...]:
         """Names of the members of a bundle that can be tried; () for a flag that is no bundle."""

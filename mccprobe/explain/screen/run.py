@@ -20,6 +20,7 @@ from mccprobe.bisection.workspace import Workspace
 from mccprobe.explain.deadline import Deadline
 from mccprobe.explain.flag_sets.search import good_runs_needed
 from mccprobe.explain.screen.build import Extra, PlainBuilder, plain_options
+from mccprobe.explain.screen.ir import IrChecks
 from mccprobe.explain.screen.promises import NAME as PROMISES
 from mccprobe.explain.screen.promises import PromiseCheck
 from mccprobe.explain.screen.repeats import EMULATOR_TRAP, RepeatChecks
@@ -73,9 +74,15 @@ Row = tuple[str, str, Callable[[], ScreenCheck]]
 def screen(request: BisectRequest, workspace: Workspace, *, tell: Callable[[str], None], deadline: Deadline) -> Screen:
     """All checks of the build under examination. Raises what the toolchain raises when it is gone."""
     checks = ScreenChecks(workspace, deadline)
-    rows = checks.rows()
+    return answered(checks, checks.rows(), tell=tell, deadline=deadline)
+
+
+def answered(
+    checks: ScreenChecks, rows: Sequence[Row], *, tell: Callable[[str], None], deadline: Deadline, workers: int = 0
+) -> Screen:
+    """These rows, run side by side and weighed. workers: threads, 0 for as many as trials run at once."""
     found: dict[int, ScreenCheck] = {}
-    pool = ThreadPoolExecutor(max_workers=max(2, workspace.ledger.executor.width))
+    pool = ThreadPoolExecutor(max_workers=workers or max(2, checks.workspace.ledger.executor.width))
     try:
         futures = {pool.submit(_within, deadline, row): index for index, row in enumerate(rows)}
         for future in as_completed(futures):
@@ -123,6 +130,7 @@ class ScreenChecks:
         self.sanitizers = SanitizerChecks(self.builder, self.runs, deadline)
         self.repeats = RepeatChecks(workspace, self.runs)
         self.promises = PromiseCheck(workspace, self._turns_right, from_ir=self.builder.from_ir)
+        self.ir = IrChecks(self.promises.module, self._text_at_o0, self.promises.compare)
 
     def rows(self) -> list[Row]:
         switches: list[Row] = [(switch.option, "program", self._switch(switch)) for switch in SWITCHES]
@@ -130,12 +138,24 @@ class ScreenChecks:
             *self.sanitizers.rows(),
             ("warnings", "program", self._warnings),
             ("-O0", "program", self._plain),
-            (PATTERN, "program", self._pattern),
+            *self._filled(),
             (HEAP, "program", self._heap),
             *switches,
             (PROMISES, "program", self.promises),
             *self.repeats.rows(),
         ]
+
+    def cheap_rows(self) -> list[Row]:
+        """Those that cost one compile and one run each, and no trial of the bad build."""
+        return [
+            *self.sanitizers.cheap_rows(),
+            ("warnings", "program", self._warnings),
+            *self._filled(cheap=True),
+        ]
+
+    def _filled(self, *, cheap: bool = False) -> list[Row]:
+        """What has no value in the source: locals of a language, and in IR poison and undef as well."""
+        return self.ir.rows(cheap=cheap) if self.builder.from_ir else [(PATTERN, "program", self._pattern)]
 
     # -- static ---------------------------------------------------------------------------------
 
@@ -174,6 +194,14 @@ class ScreenChecks:
         prefix = (*(environment_prefix(MALLOC_PERTURB_=_FILL) if fill else ()), *self.runs.fixed)
         return self.runs.judged(program, built.digest, "-O0", ordinal, prefix=prefix), "", built.command
 
+    def _text_at_o0(self, text: str, ordinal: int) -> tuple[Outcome | None, str]:
+        """The same of IR text in place of the source."""
+        built = self.builder.build(Extra("-O0"), text)
+        if built.digest is None:
+            return None, built.reason
+        program = self.workspace.ledger.run.object_path(built.digest)
+        return self.runs.judged(program, built.digest, "-O0", ordinal, prefix=self.runs.fixed), ""
+
     def _plain(self) -> ScreenCheck:
         outcome, reason, command = self._at_o0(Extra("-O0"))
         if outcome is None:
@@ -189,8 +217,6 @@ class ScreenChecks:
 
     def _pattern(self) -> ScreenCheck:
         """Uninitialised stack gets a value: a program that reads none of it prints the same."""
-        if self.builder.from_ir:
-            return ScreenCheck(PATTERN, "program", NOT_RUN, "the front end does it, and the source is LLVM IR")
         plain, reason, _ = self._at_o0(Extra("-O0"))
         filled, reason_too, command = self._at_o0(Extra("pattern", (PATTERN,)))
         if plain is None or filled is None:

@@ -259,5 +259,5 @@ def _check_references(catalogue: Catalogue, table: Table, entry: Flag | FlagSet)
         return
     for key in ("requires", "bundle_members", "exclusive_with"):
         for index, name in enumerate(getattr(entry, key)):
-            if name not in catalogue.flags:
+            if name.partition("=")[0] not in catalogue.flags:
                 table.fail(f"{key}[{index}]", f"no flag {shorten(name)} in the catalogue")
