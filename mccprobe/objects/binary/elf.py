@@ -26,7 +26,7 @@ ET_REL = 1
 SHT_SYMTAB, SHT_NOTE, SHT_NOBITS, SHT_DYNSYM = 2, 7, 8, 11
 SHF_EXECINSTR = 0x4
 PT_NOTE = 4
-STT_OBJECT, STT_FUNC = 1, 2
+STT_NOTYPE, STT_OBJECT, STT_FUNC = 0, 1, 2
 STB_LOCAL = 0
 STT_AMDGPU_HSA_KERNEL = 10  # code object V2 (llvm/BinaryFormat/ELF.h)
 SHN_UNDEF, SHN_LORESERVE = 0, 0xFF00
@@ -229,16 +229,30 @@ def iter_symbols(elf: Elf) -> Iterator[Symbol]:
             yield Symbol(names, name, info & 0xF, info >> 4 == STB_LOCAL, shndx, value, size)
 
 
+def _described_kernels(elf: Elf) -> set[str]:
+    """NAME of every NAME.kd in an object for AMDGPU."""
+    if elf.machine != EM_AMDGPU:
+        return set()
+    names = {symbol.name for symbol in iter_symbols(elf) if symbol.kind == STT_OBJECT}
+    return {name.removesuffix(".kd") for name in names if name.endswith(".kd")}
+
+
 def read_code_symbols(elf: Elf) -> list[CodeSymbol]:
     """Functions in executable sections, by section and address; the whole section where none is named.
 
-    A function without a size reaches to the next one or to the end of its section. Raises BadElf if
+    A function without a size reaches to the next one or to the end of its section. On AMDGPU a symbol NAME
+    without a type is a function where NAME.kd, the kernel's descriptor, exists. Raises BadElf if
     a function lies outside of its section.
     """
     found: dict[int, set[tuple[int, int, str]]] = {}
+    described = _described_kernels(elf)
     for symbol in iter_symbols(elf):
         index = symbol.section
-        if symbol.kind not in (STT_FUNC, STT_AMDGPU_HSA_KERNEL) or index == SHN_UNDEF or index >= SHN_LORESERVE:
+        if index == SHN_UNDEF or index >= SHN_LORESERVE:
+            continue
+        if symbol.kind not in (STT_FUNC, STT_AMDGPU_HSA_KERNEL) and not (
+            described and symbol.kind == STT_NOTYPE and symbol.name in described
+        ):
             continue
         if index >= len(elf.sections):
             raise BadElf(elf.origin, f"function {symbol.name} in section {index} of {len(elf.sections)}")
@@ -272,5 +286,5 @@ def read_code_symbols(elf: Elf) -> list[CodeSymbol]:
                         elf.origin, f"the functions of {section.name} overlap many times", offset=section.offset
                     )
                 pieces[start, end] = elf.data[section.offset + start : section.offset + end]
-            result.append(CodeSymbol(label, base + start, pieces[start, end], section.name))
+            result.append(CodeSymbol(label, base + start, pieces[start, end], section.name, sized=size > 0))
     return result

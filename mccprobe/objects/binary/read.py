@@ -27,7 +27,14 @@ from mccprobe.objects.binary.elf import (
     parse_elf,
     read_code_symbols,
 )
-from mccprobe.objects.binary.metadata import AMDGPU, MTGPU, Dialect, iter_documents_of, read_document
+from mccprobe.objects.binary.metadata import (
+    AMDGPU,
+    MTGPU,
+    Dialect,
+    iter_documents_of,
+    kernel_of_descriptor,
+    read_document,
+)
 from mccprobe.objects.binary.notes import AMDGPU_METADATA, MTGPU_METADATA, read_elf_notes
 from mccprobe.objects.binary.records import CodeSymbol, DeviceImage, KernelMetadata, Note
 
@@ -302,9 +309,13 @@ def dialect_of_text(text: assembly.MetadataText) -> Dialect:
 
 def _kernels_of_text(image: DeviceImage) -> tuple[list[KernelMetadata], list[str]]:
     texts = assembly.read_metadata_texts(image.data, image.origin)
-    if not texts:
+    kernels, warnings = kernels_of(image, [(dialect_of_text(text), text.document) for text in texts], {})
+    described = assembly.read_descriptors(image.data, image.origin) if image.kind == "amdgpu-asm" else []
+    if not texts and not described:
         return [], [f"{image.origin}: the assembly text has no metadata"]
-    return kernels_of(image, [(dialect_of_text(text), text.document) for text in texts], {})
+    known = {kernel.symbol for kernel in kernels}
+    kernels += [kernel_of_descriptor(one, image) for one in described if f"{one.name}.kd" not in known]
+    return kernels, warnings
 
 
 def read_notes(image: DeviceImage) -> list[Note]:
