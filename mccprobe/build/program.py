@@ -31,7 +31,7 @@ def _compile_rest(
 ) -> str:
     """Compile one further source. Returns its object; raises SourceDoesNotCompile."""
     target = run_directory.unit / f"rest-{number}.o"
-    if target.is_file():
+    if run_directory.kept.usable(target):
         return str(target)
     with run_directory.scratch("rest") as scratch:
         output = scratch / "rest.o"
@@ -43,7 +43,7 @@ def _compile_rest(
                 f"{name} does not compile ({result.describe()})", detail=result.stderr_text.strip(),
                 hint="the same command without mccprobe must work first: " + " ".join(argv),
             )  # fmt: skip
-        output.replace(target)
+        run_directory.kept.keep(output, target)
     return str(target)
 
 
@@ -142,7 +142,7 @@ class Program:
         """The program with this object. Of an offload program only the image is replaced."""
         target = self.run.programs / f"{self.unit.variant}-{digest}"
         with self._lock:
-            if target.is_file():
+            if self.run.kept.usable(target):
                 return target
             framed = self._framed(digest)
             with self.run.scratch("link") as scratch:
@@ -155,7 +155,7 @@ class Program:
                     if isinstance(linked, LinkFailure):
                         return linked
                     output = linked
-                output.replace(target)
+                self.run.kept.keep(output, target)
             return target
 
     def _framed(self, digest: str) -> bytes | None:

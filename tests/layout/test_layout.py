@@ -21,7 +21,7 @@ PACKAGE = ROOT / "mccprobe"
 
 # A module may import from packages to its left in its line (and from what those may import), and
 # from BASE. Packages in one cell do not import each other. The two lines meet in `report`.
-BASE = frozenset({"errors", "files", "process", "watchdog", "console"})
+BASE = frozenset({"errors", "files", "paths", "process", "watchdog", "console"})
 VOCABULARY = frozenset({"mccprobe", "mccprobe.oracle.verdict"})  # for everybody: the version, the verdicts
 MAIN_LINE = (
     ("flags", "passes"),

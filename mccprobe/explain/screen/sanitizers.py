@@ -138,10 +138,7 @@ class SanitizerChecks:
         return str(Path(run(RunSpec(argv, timeout_s=QUERY_TIMEOUT_S)).stdout_text.strip()).parent)
 
     def _shim(self) -> Path:
-        path = self.builder.run.root / "unit" / "screen-dlopen.c"
-        if not path.is_file():
-            self.builder.run.write_text("unit/screen-dlopen.c", _SHIM)
-        return path
+        return self.builder.run.write_text("unit/screen-dlopen.c", _SHIM)
 
     def _check(self, sanitizer: Sanitizer, part: str) -> Callable[[], ScreenCheck]:
         def run_it() -> ScreenCheck:
@@ -188,9 +185,7 @@ class SanitizerChecks:
     def _control(self, sanitizer: Sanitizer, flags: tuple[str, ...]) -> Built:
         """The program with the planted fault."""
         name = f"unit/screen-{sanitizer.name}.c"
-        source = self.builder.run.root / name
-        if not source.is_file():
-            self.builder.run.write_text(name, sanitizer.control)
+        source = self.builder.run.write_text(name, sanitizer.control)
         link = ("-pthread",) if sanitizer is TSAN else ()
         return self.builder.compile_alone(source, Extra(sanitizer.name, ("-x", "c", *flags), link))
 

@@ -17,8 +17,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mccprobe.base.errors import BadBinary, InputError
+from mccprobe.base.files import file_digest
 from mccprobe.base.process import RunResult, RunSpec, run
-from mccprobe.build.store import disk_errors, file_digest, require_room
+from mccprobe.build.store import disk_errors, require_room
 from mccprobe.objects.binary.read import read_images
 from mccprobe.oracle.kernel.spec import Case, KernelSpec
 from mccprobe.oracle.verdict import Verdict

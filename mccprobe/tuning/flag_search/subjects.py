@@ -17,9 +17,10 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from mccprobe.base.errors import MccprobeError, OracleUnusable
+from mccprobe.base.files import file_digest
 from mccprobe.base.process import RunSpec
 from mccprobe.build.executor import Executor
-from mccprobe.build.store import disk_errors, file_digest, require_room
+from mccprobe.build.store import disk_errors, require_room
 from mccprobe.oracle.checks import Expected, Oracle, ReferenceOracle, observe_in
 from mccprobe.oracle.kernel.spec import KernelSpec
 from mccprobe.oracle.verdict import Outcome, Verdict
