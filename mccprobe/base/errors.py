@@ -206,6 +206,18 @@ class SourceDoesNotCompile(InputError):
     code = "does-not-compile"
 
 
+class PathUnusable(InputError):
+    """Raised when a path cannot be examined: a folder above it is closed, its links form a loop, it is too long."""
+
+    code = "path-unusable"
+    usual_hint = "check the path"
+
+    def __init__(self, path: str, problem: str, *, denied: bool = False) -> None:
+        self.path, self.problem = path, problem
+        hint = "check the permissions of the path and of each folder above it" if denied else ""
+        super().__init__(f"{path}: {problem}", hint=hint)
+
+
 class BadDataFile(InputError):
     """Raised when a TOML/JSON file does not follow its schema; the key path is in the message."""
 
@@ -224,6 +236,46 @@ class RunDirectoryUnusable(InputError):
     """Raised when the run directory cannot be made, is in use, or the disk is full."""
 
     code = "run-directory"
+
+
+class UnsafeRunFolder(RunDirectoryUnusable):
+    """Raised when a run folder holds what mccprobe never writes there: a link may lead out of the folder."""
+
+    code = "unsafe-run-folder"
+
+    def __init__(self, path: str, kind: str) -> None:
+        self.path, self.kind = path, kind
+        super().__init__(
+            f"{path}: {kind} in a run folder; expected regular files and folders only",
+            hint="remove it if you know where it comes from, or start a new run",
+        )
+
+
+class ChangedRunFile(RunDirectoryUnusable):
+    """Raised when a file of a run does not have the hash that the journal recorded."""
+
+    code = "changed-run-file"
+
+    def __init__(self, path: str, expected: str, found: str) -> None:
+        self.path, self.expected, self.found = path, expected, found
+        super().__init__(
+            f"{path}: changed since the run recorded it: SHA-256 is {found[:16]}..., expected {expected[:16]}...",
+            hint="remove this file to have it made again, or start a new run",
+        )
+
+
+class ForeignFolder(RunDirectoryUnusable):
+    """Raised when files of a folder would be executed that another user can replace."""
+
+    code = "foreign-folder"
+
+    def __init__(self, path: str, problem: str, *, owned: bool) -> None:
+        self.path, self.problem = path, problem
+        own = "name a folder of your own: MCCPROBE_CACHE=DIR"
+        super().__init__(
+            f"{path}: refused as a cache: it {problem}, and mccprobe executes files from it",
+            hint=f"chmod go-w {path} if you trust what is in it, or {own}" if owned else own,
+        )
 
 
 class NoRoom(RunDirectoryUnusable):

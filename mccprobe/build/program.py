@@ -33,7 +33,7 @@ def _compile_rest(
 ) -> str:
     """Compile one further unit. Returns its object; raises SourceDoesNotCompile."""
     target = run_directory.unit / f"rest-{number}.o"
-    if target.is_file():
+    if run_directory.kept.usable(target):
         return str(target)
     with run_directory.scratch("rest") as scratch:
         output = scratch / "rest.o"
@@ -43,7 +43,7 @@ def _compile_rest(
                 f"{unit.path} does not compile ({done.failure})", detail=done.detail,
                 hint="the same command without mccprobe must work first: " + " ".join(done.command),
             )  # fmt: skip
-        output.replace(target)
+        run_directory.kept.keep(output, target)
     return str(target)
 
 
@@ -153,7 +153,7 @@ class Program:
         """The program with this object in the unit's place. Of an offload program only the image is replaced."""
         target = self.run.programs / f"{self.unit.variant}-{digest}"
         with self._lock:
-            if target.is_file():
+            if self.run.kept.usable(target):
                 return target
             framed = self._framed(digest)
             with self.run.scratch("link") as scratch:
@@ -166,7 +166,7 @@ class Program:
                     if isinstance(linked, LinkFailure):
                         return linked
                     output = linked
-                output.replace(target)
+                self.run.kept.keep(output, target)
             return target
 
     def _framed(self, digest: str) -> bytes | None:

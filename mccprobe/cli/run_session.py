@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mccprobe.base.errors import Interrupted, JournalUnreadable, MccprobeError, NoRoom, RunDirectoryUnusable, UsageError
+from mccprobe.base.paths import read_file, require_plain_folder
 
 if TYPE_CHECKING:
     from mccprobe.base.console import Console
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from mccprobe.build.session import Session
 
 DEFAULT_OUT = "mccprobe-out"
+MOST_DOCUMENT_BYTES = 64 << 20  # of run.json: some kilobytes
 
 
 @contextlib.contextmanager
@@ -81,6 +83,7 @@ def _claimed(root: Path, *, fresh: bool) -> Iterator[None]:
             ) from error
         except OSError:
             pass  # a file system without locks
+        require_plain_folder(root)
         if fresh and (root / "run.json").exists():  # another one was there between our look and our lock
             raise _holds_a_run(root)
         yield
@@ -117,10 +120,11 @@ def refuse_changes(changed: Collection[str], hint: str) -> None:
 
 
 def run_document(root: Path) -> Any:
-    """run.json of a run. Raises JournalUnreadable."""
+    """run.json of a run. Raises JournalUnreadable, UnsafeRunFolder."""
     path = root / "run.json"
+    require_plain_folder(root)
     try:
-        return json.loads(path.read_text("utf-8"))
+        return json.loads(read_file(path, MOST_DOCUMENT_BYTES, follow=False).decode("utf-8"))
     except OSError as error:
         raise JournalUnreadable(
             f"{path}: {error.strerror or error}", hint="--resume takes the run directory that the first run named"

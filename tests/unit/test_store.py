@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from mccprobe.base.errors import RunDirectoryUnusable
-from mccprobe.build.store import RunDirectory, disk_errors, file_digest, keep_object, new_run_root
+from mccprobe.base.files import file_digest
+from mccprobe.build.store import RunDirectory, disk_errors, keep_object, new_run_root
 
 ODD_NAMES = ["with space", "new\nline", "-leading-dash", "\udcff\udcfe", "漢字 ä", "quo'te\"", "a,b=c", "@file"]
 

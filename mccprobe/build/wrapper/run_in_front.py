@@ -13,6 +13,7 @@ from pathlib import Path
 
 from mccprobe.base.errors import InputError
 from mccprobe.base.files import replace_file
+from mccprobe.base.paths import make_own
 from mccprobe.base.process import RunResult
 from mccprobe.base.streams import run_on_own_streams
 from mccprobe.build.wrapper.flagset import WrapperSets
@@ -36,7 +37,7 @@ def _wrapper_folder(data: bytes, cache: Path) -> Path:
     folder = cache / "wrapper" / hashlib.sha256(data).hexdigest()[:16]
     target = folder / COMMAND
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        make_own(cache, folder.parent.name, folder.name)
         if not (target.is_file() and target.read_bytes() == data):
             replace_file(target, data, mode=0o755)
     except OSError as error:

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from mccprobe.base.errors import BadDataFile, BadReport, BudgetSpent, MccprobeError
+from mccprobe.base.files import file_digest
 from mccprobe.bisection.options import BisectOptions
 from mccprobe.bisection.plan import make_plan
 from mccprobe.bisection.request import BisectRequest
@@ -27,7 +28,7 @@ from mccprobe.bisection.workspace import Workspace, open_workspace
 from mccprobe.build.executor import Executor
 from mccprobe.build.journal import Journal
 from mccprobe.build.ledger import Ledger
-from mccprobe.build.store import RunDirectory, file_digest
+from mccprobe.build.store import RunDirectory
 from mccprobe.explain.bundle.archive import unpack
 from mccprobe.explain.bundle.make import HERE
 from mccprobe.explain.bundle.make import SCHEMA_VERSION as BUNDLE_VERSION

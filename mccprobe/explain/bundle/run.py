@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from mccprobe.base.errors import BadReport, CompilerNotFound, MccprobeError
+from mccprobe.base.paths import read_file, require_plain_folder
 from mccprobe.bisection.options import BisectOptions
 from mccprobe.bisection.request import digest_of
 from mccprobe.report.bug_report import bisect_part
@@ -25,6 +26,7 @@ from mccprobe.targets.mcc.toolchain import MccPaths
 from mccprobe.targets.protocol import Toolchain
 from mccprobe.targets.sim.toolchain import SimToolchain
 
+MOST_DOCUMENT_BYTES = 256 << 20  # of run.json and result.json: some kilobytes
 REDUCED = "reduced"  # folder of a run in which `mccprobe reduce` works
 _ASKED = (
     "toolchain", "compiler", "version", "source", "source_sha256", "args", "flags", "inputs", "link_args",
@@ -146,7 +148,7 @@ class FinishedRun:
 
 def _document(path: Path) -> dict[str, Any]:
     try:
-        document = json.loads(path.read_text("utf-8", "surrogateescape"))
+        document = json.loads(read_file(path, MOST_DOCUMENT_BYTES, follow=False).decode("utf-8", "surrogateescape"))
     except OSError as error:
         raise BadReport(
             f"{path}: {error.strerror or error}", hint="name the run directory of mccprobe why or bisect, finished"
@@ -159,7 +161,8 @@ def _document(path: Path) -> dict[str, Any]:
 
 
 def open_run(root: Path) -> FinishedRun:
-    """Read a finished run. Raises BadReport."""
+    """Read a finished run. Raises BadReport, UnsafeRunFolder."""
+    require_plain_folder(root)
     result = _document(root / "result.json")
     asked = _document(root / "run.json")
     of_why = "minimal_flag_sets" in result

@@ -15,9 +15,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from mccprobe.base.errors import BudgetSpent, SourceDoesNotCompile, UnknownFlag
+from mccprobe.base.files import file_digest
 from mccprobe.bisection.target import Judge
 from mccprobe.bisection.workspace import Workspace
-from mccprobe.build.store import file_digest
 from mccprobe.explain.deadline import Deadline
 from mccprobe.oracle.verdict import Verdict
 from mccprobe.report.why_record import FlagSet, FlagSets, StepState

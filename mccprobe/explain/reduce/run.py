@@ -28,7 +28,7 @@ from typing import Any
 
 from mccprobe.base.console import number_of, visible
 from mccprobe.base.errors import CannotReduce, ToolchainError
-from mccprobe.base.files import replace_file
+from mccprobe.base.files import file_digest, replace_file
 from mccprobe.base.process import RunSpec, folder_outside, run
 from mccprobe.bisection.request import BisectRequest
 from mccprobe.build.executor import LocalExecutor
@@ -36,7 +36,7 @@ from mccprobe.build.journal import Journal
 from mccprobe.build.ledger import Ledger
 from mccprobe.build.program import Rest
 from mccprobe.build.record import Build, of_command
-from mccprobe.build.store import RunDirectory, disk_errors, file_digest
+from mccprobe.build.store import RunDirectory, disk_errors
 from mccprobe.explain.bundle.sources import absolute_paths
 from mccprobe.explain.deadline import Deadline
 from mccprobe.explain.reduce.interesting import (

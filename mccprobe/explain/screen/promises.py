@@ -181,8 +181,7 @@ class PromiseCheck:
         name = f"unit/screen-{hashlib.sha256(data).hexdigest()[:16]}.ll"
         path = self.workspace.ledger.run.root / name
         with self._lock:
-            if not path.is_file():
-                self.workspace.ledger.run.write_text(name, module)
+            self.workspace.ledger.run.write_text(name, module)
         argv = back_end_argv(source.jobs[source.active], str(path), OUTPUT, options=unit.options)
         job = replace(source.template(), argv=(*source.prefix, *argv), label=f"screen: {NAME}")
         return self.workspace.ledger.compile(job).object

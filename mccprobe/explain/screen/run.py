@@ -226,8 +226,7 @@ class ScreenChecks:
     def _heap(self) -> ScreenCheck:
         """The same of memory that malloc gives, for programs of any language."""
         control = self.workspace.ledger.run.root / "unit" / "screen-heap.c"
-        if not control.is_file():
-            self.workspace.ledger.run.write_text(f"unit/{control.name}", _FILL_CONTROL)
+        self.workspace.ledger.run.write_text(f"unit/{control.name}", _FILL_CONTROL)
         proof = self.builder.compile_alone(control, Extra("heap", ("-x", "c")))
         prefix = environment_prefix(MALLOC_PERTURB_=_FILL)
         path = str(self.workspace.ledger.run.object_path(proof.digest)) if proof.digest else ""

@@ -157,10 +157,7 @@ class SanitizerChecks:
         return str(Path(run(RunSpec(argv, timeout_s=QUERY_TIMEOUT_S)).stdout_text.strip()).parent)
 
     def _shim(self) -> Path:
-        path = self.builder.run.root / "unit" / "screen-dlopen.c"
-        if not path.is_file():
-            self.builder.run.write_text("unit/screen-dlopen.c", _SHIM)
-        return path
+        return self.builder.run.write_text("unit/screen-dlopen.c", _SHIM)
 
     def _check(self, sanitizer: Sanitizer, part: str) -> Callable[[], ScreenCheck]:
         def run_it() -> ScreenCheck:
@@ -297,10 +294,7 @@ class SanitizerChecks:
 
     def _control_source(self, sanitizer: Sanitizer) -> Path:
         name = f"unit/screen-{sanitizer.name}.c"
-        source = self.builder.run.root / name
-        if not source.is_file():
-            self.builder.run.write_text(name, sanitizer.control)
-        return source
+        return self.builder.run.write_text(name, sanitizer.control)
 
     def _control_fails(self, sanitizer: Sanitizer) -> str:
         """Why this sanitizer shows nothing here, "" if it reports its planted fault."""

@@ -26,6 +26,7 @@ from pathlib import Path
 from mccprobe.base import console
 from mccprobe.base.errors import ToolchainError
 from mccprobe.base.files import remove_dead_drafts, replace_file, wanted_room
+from mccprobe.base.paths import make_own, require_own
 from mccprobe.base.process import RunResult, RunSpec, run
 
 SIM_VERSION = "0.1.0"
@@ -105,8 +106,10 @@ def sim_sdk(cache_dir: Path, *, clang: str = "clang-14") -> SimSdk:
     """The SDK below `cache_dir`, built now if it is not there. Raises SimBuildError."""
     home = cache_dir / "sim"
     try:
-        home.mkdir(parents=True, exist_ok=True)
-        return _sdk_in(home, clang)
+        make_own(cache_dir, home.name)
+        sdk = _sdk_in(home, clang)
+        require_own(cache_dir, home.name, sdk.root.name, "bin")
+        return sdk
     except OSError as error:  # of a copy of many files it has no errno, but the errors of each
         first = error.args[0][0][2] if isinstance(error, shutil.Error) and error.args[0] else error.strerror or error
         raise SimBuildError(
@@ -129,6 +132,7 @@ def _sdk_in(home: Path, clang: str) -> SimSdk:
         try:
             _build(partial, tools)
             partial.chmod(0o755)  # mkdtemp gives 0700
+            _for_this_user_to_write(partial)
             if root.exists():  # damaged: _open_sdk refused it
                 shutil.rmtree(root)
             partial.rename(root)
@@ -137,6 +141,13 @@ def _sdk_in(home: Path, clang: str) -> SimSdk:
     if ready := _open_sdk(root):
         return ready
     raise SimBuildError(f"the simulated SDK in {root} is incomplete after its build")
+
+
+def _for_this_user_to_write(root: Path) -> None:
+    """Take write permission from others, which a umask of 002 or 000 gave: files below are executed."""
+    for path in root.rglob("*"):
+        if not path.is_symlink():
+            path.chmod(path.stat().st_mode & ~0o022)
 
 
 def _open_sdk(root: Path) -> SimSdk | None:

@@ -17,10 +17,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mccprobe.base.errors import BadBinary, InputError
+from mccprobe.base.files import file_digest
 from mccprobe.base.process import RunResult, RunSpec, run
 from mccprobe.build.record import TranslationUnit
 from mccprobe.build.step import Done, compile_unit, link_program
-from mccprobe.build.store import disk_errors, file_digest
+from mccprobe.build.store import disk_errors
 from mccprobe.objects.binary.read import read_images
 from mccprobe.oracle.kernel.spec import Case, KernelSpec
 from mccprobe.oracle.verdict import Verdict

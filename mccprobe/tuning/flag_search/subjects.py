@@ -17,10 +17,11 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from mccprobe.base.errors import MccprobeError, OracleUnusable
+from mccprobe.base.files import file_digest
 from mccprobe.build.executor import Executor
 from mccprobe.build.record import of_command
 from mccprobe.build.step import compile_unit, link_program
-from mccprobe.build.store import disk_errors, file_digest
+from mccprobe.build.store import disk_errors
 from mccprobe.oracle.checks import Expected, Oracle, ReferenceOracle, observe_in
 from mccprobe.oracle.kernel.spec import KernelSpec
 from mccprobe.oracle.verdict import Outcome, Verdict
