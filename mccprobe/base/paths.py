@@ -108,14 +108,14 @@ def require_plain_folder(root: Path, *, skip: str = SCRATCH_FOLDER) -> None:
                 continue
             raise _unusable(folder, error.errno or 0) from error
         for entry in found:
-            if entry.is_dir(follow_symlinks=False):
+            try:
+                mode = entry.stat(follow_symlinks=False).st_mode
+            except FileNotFoundError:
+                continue
+            if stat.S_ISDIR(mode):
                 if entry.name != skip:
                     waiting.append(Path(entry.path))
-            elif not entry.is_file(follow_symlinks=False):
-                try:
-                    mode = entry.stat(follow_symlinks=False).st_mode
-                except FileNotFoundError:
-                    continue
+            elif not stat.S_ISREG(mode):
                 raise UnsafeRunFolder(entry.path, _KINDS.get(stat.S_IFMT(mode), "no regular file"))
 
 
