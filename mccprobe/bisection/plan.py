@@ -9,12 +9,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from mccprobe.base.errors import InputError, SourceDoesNotCompile, ToolchainError, UsageError
+from mccprobe.base.errors import InputError, UsageError
 from mccprobe.bisection.options import BisectOptions
 from mccprobe.bisection.request import BisectRequest, OracleChoice
 from mccprobe.oracle.kernel.shipped import hint_of_shipped
 from mccprobe.oracle.kernel.spec import KernelSpec, find_shipped_kernels, is_shipped, load_kernel, shipped_kernel
 from mccprobe.search.procedure import Settings
+from mccprobe.targets import registry
 from mccprobe.targets.choose import choose
 from mccprobe.targets.flags.catalogue import Catalogue, ResolvedFlag, load_catalogue, promise_sentences
 from mccprobe.targets.llvm.command import (
@@ -32,13 +33,11 @@ from mccprobe.targets.llvm.command import (
     without_flags,
     without_side_outputs,
 )
-from mccprobe.targets.llvm.driver import ClangDriver
 from mccprobe.targets.llvm.flag_probe import not_taken
 from mccprobe.targets.llvm.inherited import environment_of, sentences
 from mccprobe.targets.llvm.jobs import option_key
 from mccprobe.targets.mcc.toolchain import MccPaths
 from mccprobe.targets.protocol import Toolchain
-from mccprobe.targets.sim.toolchain import SimToolchain
 
 DEFAULT_KERNEL = "gemm"
 DEFAULT_ARCH = "mp_22"  # the S4000 of the article
@@ -69,10 +68,10 @@ def make_plan(options: BisectOptions, cache: Path, inherited: Mapping[str, str] 
         mcc=MccPaths(options.mcc, options.musa_path), cache=cache,
     )  # fmt: skip
     toolchain = choice.toolchain
-    if inherited is not None and isinstance(toolchain, ClangDriver):
+    if inherited is not None:
         toolchain.inherited = dict(inherited)
     told = [choice.told] if choice.told else []
-    _require_driver(toolchain)
+    toolchain.check_driver()
     if kernel is not None:
         arguments = _kernel_arguments(kernel, arguments, toolchain)
     _require_inputs(arguments)
@@ -150,23 +149,12 @@ def _without_response_files(args: Sequence[str], depth: int = 0) -> list[str]:
     return expanded
 
 
-def _require_driver(toolchain: Toolchain) -> None:
-    """Ask a compiler for its jobs before anything is written. Raises ToolchainError."""
-    toolchain.identify()
-    if toolchain.name != "clang":
-        return
-    with tempfile.TemporaryDirectory(prefix="mccprobe-probe-") as folder:
-        try:
-            toolchain.record(["-x", "c", "-c", os.devnull, "-o", os.devnull], Path(folder))
-        except SourceDoesNotCompile as error:
-            raise ToolchainError(error.message, detail=error.detail, hint="is this a clang-style driver?") from error
-
-
 def _source_and_kernel(options: BisectOptions, arguments: Arguments) -> tuple[Path, KernelSpec | None]:
     if options.file is None:
         if any(is_source(name) for name in arguments.inputs):
             raise UsageError("which file is to be bisected?", hint="mccprobe bisect FILE ... -- further arguments")
-        if options.compiler or options.toolchain == "clang":
+        named = registry.find(options.toolchain)
+        if options.compiler or (named is not None and not named.device):
             raise UsageError("no FILE to bisect", hint="mccprobe bisect prog.c --compiler clang-14 --flag X -- -O2")
         kernel = shipped_kernel(DEFAULT_KERNEL)
         return kernel.sources[0], kernel
@@ -218,8 +206,8 @@ def _probed(catalogue: Catalogue, text: str, toolchain: Toolchain) -> ResolvedFl
     A text with a dash is tried as an LLVM option first, then as the driver's own.
     """
     flag = catalogue.resolve(text)
-    if isinstance(toolchain, SimToolchain) and not flag.verbatim and not toolchain.incomplete:
-        return flag  # our own plugin takes every LLVM option of our own catalogue (tests/sim)
+    if toolchain.takes_catalogue and not flag.verbatim:
+        return flag
     with tempfile.TemporaryDirectory(prefix="mccprobe-probe-") as folder:
         complaint = toolchain.refusal(flag.argv, Path(folder))
         if not complaint:

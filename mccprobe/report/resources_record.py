@@ -26,9 +26,9 @@ from mccprobe.report.demangled import demangled
 from mccprobe.report.disasm_record import ImageView, view
 from mccprobe.report.host_elf import SIM_HEADING, host_kernels
 from mccprobe.report.instructions import ImageCode, disassemblers, image_code
-from mccprobe.report.ptxas import kernels_of_source
 from mccprobe.report.published import Comparison, compare
-from mccprobe.targets.nvidia.toolchain import cuda_toolchain
+from mccprobe.targets import registry
+from mccprobe.targets.protocol import SourceResources
 
 
 @dataclass(frozen=True)
@@ -101,8 +101,9 @@ def report_on(
     with tempfile.TemporaryDirectory(prefix="mccprobe-report-") as folder:
         for number, path in enumerate(request.files):
             tell(number, len(request.files), str(path))
-            if request.source.toolchain == "cuda" and is_source(path):
-                kernels += _on_nvidia(path, request, Path(folder), told)
+            named = registry.find(request.source.toolchain)
+            if named is not None and named.sources is not None and is_source(path):
+                kernels += _of_sources(named.sources, path, request, Path(folder), told)
                 continue
             for file, heading, simulated in _inputs(path, request.source, Path(folder), told):
                 for image in _readable(path, file, warnings):
@@ -130,17 +131,23 @@ def report_on(
     return ResourceReport(tuple(kernels), *once, comparison, functions)
 
 
-def _on_nvidia(path: Path, request: ReportRequest, scratch: Path, told: list[str]) -> list[KernelResources]:
-    """What ptxas says of a source for this machine's GPU: another GPU's numbers, and headed so."""
-    toolchain = cuda_toolchain()
-    told.append(f"{path} compiled by nvcc for the {toolchain.heading}")
+def _of_sources(
+    ask: Callable[[Path, Sequence[str], Path], SourceResources], path: Path, request: ReportRequest, scratch: Path,
+    told: list[str],
+) -> list[KernelResources]:  # fmt: skip
+    """What the compiler itself prints of a source."""
     sources, args = sources_and_arguments(path, request.source)
-    mix = InstructionMix(None, reason="not counted: ptxas tells resources only")
-    return [
-        resources_of(metadata, origin=str(source), options=request.options, mix=mix, heading=toolchain.heading)
-        for source in sources
-        for metadata in kernels_of_source(toolchain, source, args, scratch)
-    ]
+    found: list[KernelResources] = []
+    for source in sources:
+        asked = ask(source, args, scratch)
+        if not found:
+            told.append(f"{path} compiled by {asked.compiler} for the {asked.heading}")
+        mix = InstructionMix(None, reason=asked.uncounted)
+        found += [
+            resources_of(metadata, origin=str(source), options=request.options, mix=mix, heading=asked.heading)
+            for metadata in asked.kernels
+        ]
+    return found
 
 
 def _readable(path: Path, file: Path, warnings: list[str]) -> list[DeviceImage]:

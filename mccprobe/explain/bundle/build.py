@@ -19,8 +19,8 @@ from mccprobe.explain.bundle.sources import Layout, map_paths
 from mccprobe.oracle.checks import observe
 from mccprobe.report.bug_report import bisect_part, title_pieces
 from mccprobe.report.bug_report_words import load_words, plain_text
+from mccprobe.targets import registry
 from mccprobe.targets.llvm.command import is_cxx
-from mccprobe.targets.llvm.driver import ClangDriver
 from mccprobe.targets.llvm.inherited import mapped
 from mccprobe.targets.llvm.jobs import JobKind, front_end_argv
 from mccprobe.targets.protocol import Toolchain
@@ -54,7 +54,7 @@ def make_repro(making: Making, temporary: Path) -> tuple[Repro, dict[str, Any]]:
         toolchain=str(request["toolchain"]),
         simulated=bool(finished.result.get("simulated")),
         compiler=Path(request["compiler"]).name,
-        driver_args=("--driver-mode=g++",) if cxx and request["toolchain"] == "clang" else (),
+        driver_args=registry.target(str(request["toolchain"])).cxx_arguments if cxx else (),
         source=layout.place(finished.source),
         inputs=tuple(layout.place(path) for path in finished.inputs),
         bad=own,
@@ -68,8 +68,7 @@ def make_repro(making: Making, temporary: Path) -> tuple[Repro, dict[str, Any]]:
     )  # fmt: skip
     bad: dict[str, Any] = {}
     if making.toolchain is not None:
-        if isinstance(making.toolchain, ClangDriver):
-            making.toolchain.inherited = taken
+        making.toolchain.inherited = taken
         work = temporary / "work"
         shutil.copytree(making.staging, work)
         if reference is not None and kind == "reference":

@@ -24,6 +24,7 @@ from mccprobe.explain.locate.judge import BudgetEnded, ObjectJudge
 from mccprobe.oracle.verdict import Verdict
 from mccprobe.report.record import BisectReport, Culprit
 from mccprobe.report.why_record import StepState, Where
+from mccprobe.targets import registry
 from mccprobe.targets.llvm.jobs import back_end_argv, front_end_argv, without_llvm_passes
 from mccprobe.targets.llvm.llvm_tools import LlvmTool, find_tool, llvm_options, plugins
 
@@ -79,7 +80,7 @@ class _Work:
         self.judge = ObjectJudge(workspace, report, deadline)
         source = self.unit.recorded
         self.cc1 = source.jobs[source.active].argv
-        elsewhere = workspace.request.toolchain.name != "mcc"
+        elsewhere = not registry.target(workspace.request.toolchain.name).own_tools
         self.opt = find_tool("opt", self.cc1[0], elsewhere=elsewhere)
         self.sides: list[Path] = []
         self.shown: list[str] = []  # functions in the diff

@@ -24,11 +24,23 @@ class ClangDriver:
 
     name = "clang"
     simulated = False
+    root: Path | None = None
 
     def __init__(self, driver: Sequence[str]) -> None:
         self.driver = tuple(driver)
         self.inherited: dict[str, str] | None = None  # in the place of what this process has (inherited.VARIABLES)
         self._identity: Identity | None = None
+
+    @property
+    def incomplete(self) -> str:
+        return ""
+
+    @property
+    def takes_catalogue(self) -> bool:
+        return False
+
+    def check_driver(self) -> None:
+        self.identify()
 
     def identify(self) -> Identity:
         if self._identity is None:

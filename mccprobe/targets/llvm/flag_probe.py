@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from mccprobe.base.errors import MccprobeError, ToolchainError, UnknownFlag
 from mccprobe.base.process import TIMED_OUT
 from mccprobe.targets.protocol import Toolchain
-from mccprobe.targets.sim.toolchain import SimToolchain
 
 # llvm/lib/Support/CommandLine.cpp: unknown option; bad value ("for the --x option: ..."); given twice
 OPTION_COMPLAINTS = ("Unknown command line argument", "for the --", "for the -")
@@ -15,7 +14,7 @@ OPTION_COMPLAINTS = ("Unknown command line argument", "for the --", "for the -")
 
 def not_taken(toolchain: Toolchain, argv: Sequence[str], text: str, complaint: str) -> MccprobeError:
     """The error for a flag (driver argv) that this compiler refuses with `complaint`, or gives no answer on in time."""
-    if isinstance(toolchain, SimToolchain) and toolchain.incomplete:
+    if toolchain.incomplete:
         return ToolchainError(toolchain.incomplete, hint="Debian: apt-get install llvm-14-dev, then run again")
     if complaint.startswith(TIMED_OUT):
         return ToolchainError(

@@ -22,6 +22,7 @@ from mccprobe.build.store import disk_errors, file_digest, require_room
 from mccprobe.objects.binary.read import read_images
 from mccprobe.oracle.kernel.spec import Case, KernelSpec
 from mccprobe.oracle.verdict import Verdict
+from mccprobe.targets import registry
 from mccprobe.targets.llvm.command import (
     compile_options,
     link_options,
@@ -34,7 +35,6 @@ from mccprobe.tuning.check.answer import Answer, read_answer
 from mccprobe.tuning.check.launchable import emulated_launches, kernels_in
 
 DEFAULT_ARCH = "mp_22"  # the S4000 of the article
-HOST_ONLY = frozenset({"clang"})  # toolchains without a device half
 _LEVELS = frozenset(("-O", "-O0", "-O1", "-O2", "-O3", "-Os", "-Oz", "-Ofast", "-Og"))
 
 
@@ -131,6 +131,7 @@ class _Build:
     ) -> None:  # fmt: skip
         self.kernel, self.toolchain, self.folder, self.place = kernel, toolchain, folder, place
         self.timeout_s, self.arch, self.run_step = timeout_s, arch, step
+        self.device = registry.target(toolchain.name).device
         self.env = toolchain.environment(place)
         self.commands: list[tuple[str, ...]] = []
         self.seconds = 0.0
@@ -149,7 +150,7 @@ class _Build:
             ]
             hosts = [self._host_object(source, [*plain, *given]) for source in self.kernel.host_sources]
             program = self.place / "program"
-            libraries = () if self.toolchain.name in HOST_ONLY or "-lmusart" in own.flat else ("-lmusart",)
+            libraries = () if not self.device or "-lmusart" in own.flat else ("-lmusart",)
             inputs = [*map(str, (*objects, *hosts)), *own.inputs]
             self._step(self.toolchain.link_argv(inputs, [*link_options(own), *libraries], str(program)), program)
         except _Failed as error:
@@ -169,7 +170,7 @@ class _Build:
             and not (level and group[0] in _LEVELS) and group not in flags
         ]  # fmt: skip
         named = any(group[0].startswith(("--offload-arch=", "--cuda-gpu-arch=")) for group in (*kept, *flags))
-        arch = [] if named or self.toolchain.name in HOST_ONLY else [f"--offload-arch={self.arch}"]
+        arch = [] if named or not self.device else [f"--offload-arch={self.arch}"]
         options = [argument for group in kept for argument in group]
         return [*arch, *compile_options(split_arguments(options))]
 
