@@ -12,6 +12,7 @@ from pathlib import Path
 from mccprobe.base.errors import InputError, UsageError
 from mccprobe.bisection.options import BisectOptions
 from mccprobe.bisection.request import BisectRequest, OracleChoice
+from mccprobe.build.record import of_command
 from mccprobe.oracle.kernel.shipped import hint_of_shipped
 from mccprobe.oracle.kernel.spec import KernelSpec, find_shipped_kernels, is_shipped, load_kernel, shipped_kernel
 from mccprobe.search.procedure import Settings
@@ -89,16 +90,13 @@ def make_plan(options: BisectOptions, cache: Path, inherited: Mapping[str, str] 
             "nothing to compare with: the bad build has no reference",
             hint="give --flag NAME, --reference 'ARGS' or --oracle CMD",
         )
+    flagged = (*compile_options(bare), *(argument for flag in flags for argument in flag.argv))
     request = BisectRequest(
         toolchain=toolchain,
-        source=source,
-        args=compile_options(bare),
+        build=of_command(source, compile_options(bare), bare.inputs, link_options(bare), rest_args=flagged),
         flags=tuple(flag.argv for flag in flags),
         flag_names=tuple(" ".join(flag.argv) for flag in flags),
-        inputs=bare.inputs,
-        link_args=link_options(bare),
-        reference_args=reference,
-        reference_link_args=exact_link,
+        reference=None if reference is None else of_command(source, reference, bare.inputs, exact_link),
         only_flags_differ=options.reference is None,
         oracle=oracle,
         settings=Settings(

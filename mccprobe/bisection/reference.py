@@ -43,7 +43,7 @@ class Reference:
 
 def linked_reference(unit: Unit, program: Program) -> Path:
     """The reference program. Raises SourceDoesNotCompile when it does not link."""
-    linked = program.link(unit.base[unit.recorded.active])
+    linked = program.replace(unit.base[unit.recorded.active])
     if isinstance(linked, LinkFailure):
         raise SourceDoesNotCompile(
             f"the reference build does not link: {linked.reason}",
@@ -137,12 +137,12 @@ def reference_unit(request: BisectRequest, bad: Unit) -> Unit | None:
 
     One that differs in LLVM options alone is a variant of the very source that `bad` is of.
     """
-    if request.reference_args is None:
+    if request.reference is None:
         return None
     if request.shares_source:
         return Unit(bad.recorded, "reference")
     recorded = RecordedSource(
-        request.toolchain, bad.ledger, request.source, request.reference_args,
+        request.toolchain, bad.ledger, request.reference.units[request.unit],
         name="reference", timeout_s=request.compile_timeout_s, prefix=bad.recorded.prefix,
     )  # fmt: skip
     return Unit(recorded, "reference")

@@ -5,7 +5,6 @@ from __future__ import annotations
 from mccprobe.bisection.request import BisectRequest
 from mccprobe.build.unit import UNLIMITED, Unit
 from mccprobe.oracle.checks import Oracle
-from mccprobe.targets.llvm.command import is_source, language, split_arguments, without_language
 from mccprobe.targets.llvm.inherited import prefix
 
 
@@ -23,24 +22,16 @@ def reproduce_commands(
         stem = f"./{stem}"
     compiled = f"{stem}.{side}.o"
     program = f"./{stem.removeprefix('./')}.{side}"
-    rest_args = request.reference_args if request.reference_args is not None else request.bad_args
     compiler = (*prefix(request.inherited), *request.toolchain.driver)
-    commands = [
-        (
-            *unit.recorded.prefix, *compiler, *request.bad_args,
-            "-mllvm", f"-opt-bisect-limit={number}", "-c", str(request.source), "-o", compiled,
-        )
-    ]  # fmt: skip
-    inputs = []
-    forced = language(split_arguments(rest_args))
-    for index, name in enumerate(request.inputs):
-        if not is_source(name, forced):
-            inputs.append(name)
-            continue
-        output = f"{stem}.rest-{index}.o"
-        commands.append((*compiler, *rest_args, "-c", name, "-o", output))
-        inputs.append(output)
-    link = (*without_language(request.bad_args), compiled, *inputs, *request.link_args, "-o", program)
-    commands.append((*compiler, *link))
-    commands.append(tuple(oracle.command(program)))
-    return tuple(commands)
+    limited = request.record.with_args((*request.bad_args, "-mllvm", f"-opt-bisect-limit={number}"))
+    objects = {request.unit: compiled}
+    for place, one in enumerate(request.rest.other_inputs(request.unit)):
+        if not isinstance(one, str):
+            objects[one] = f"{stem}.rest-{place}.o"
+    others = [(number, one) for number, one in enumerate(request.rest.units) if number != request.unit]
+    return (
+        (*unit.recorded.prefix, *compiler, *limited.arguments(compiled)),
+        *((*compiler, *one.arguments(objects[number])) for number, one in others),
+        (*compiler, *request.build.link_arguments(objects, request.bad_args, program)),
+        tuple(oracle.command(program)),
+    )

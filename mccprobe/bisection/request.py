@@ -5,11 +5,12 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from mccprobe.base.errors import InputError
+from mccprobe.build.record import Build, TranslationUnit
 from mccprobe.search.procedure import Settings
 from mccprobe.targets.llvm.command import mllvm_value
 from mccprobe.targets.llvm.inherited import environment_of, sentences
@@ -39,30 +40,82 @@ class OracleChoice:
 class BisectRequest:
     """One bisection.
 
-    args: compile options of the bad build without the flags; flags: driver argv of each flag.
-    inputs: further sources, objects, libraries (in the user's order); link_args: what only links.
-    reference_args: compile options of the reference build, None when there is no reference.
+    build: the bad build, its bisected unit without the flags; unit: the number of that unit; flags: driver argv of
+    each flag. reference: the same units as the reference build compiles and links them, None without one.
     only_flags_differ: the reference is the bad build less the flags.
     promises: sentences on flags by which the user promises something to the compiler.
     """
 
     toolchain: Toolchain
-    source: Path
-    args: tuple[str, ...]
+    build: Build
     flags: tuple[tuple[str, ...], ...]
     flag_names: tuple[str, ...]
-    inputs: tuple[str, ...]
-    link_args: tuple[str, ...]
-    reference_args: tuple[str, ...] | None
-    reference_link_args: tuple[str, ...]
+    reference: Build | None
     only_flags_differ: bool
     oracle: OracleChoice
     settings: Settings
+    unit: int = 0
     compile_timeout_s: float = 300.0
     arch: str = ""
     fixed_addresses: bool = True
     promises: tuple[str, ...] = ()
-    extra: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def record(self) -> TranslationUnit:
+        """The unit that is bisected, without the flags."""
+        return self.build.units[self.unit]
+
+    @property
+    def source(self) -> Path:
+        """Its source, as messages name it."""
+        return self.record.path
+
+    @property
+    def args(self) -> tuple[str, ...]:
+        """Its compile options without the flags."""
+        return self.record.args
+
+    @property
+    def place(self) -> int:
+        """How many inputs of the link stand before it."""
+        return self.build.place_of(self.unit)
+
+    @property
+    def rest(self) -> Build:
+        """The build that the other units are compiled for: the reference where there is one."""
+        return self.build if self.reference is None else self.reference
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """What else is linked, by name: sources of other units, objects, libraries."""
+        units = self.rest.units
+        return tuple(
+            one if isinstance(one, str) else str(units[one].path) for one in self.build.other_inputs(self.unit)
+        )
+
+    @property
+    def link_args(self) -> tuple[str, ...]:
+        """What only links, in the bad build."""
+        return self.build.link.args
+
+    @property
+    def reference_args(self) -> tuple[str, ...] | None:
+        """Compile options of the unit in the reference build, None without one."""
+        return None if self.reference is None else self.reference.units[self.unit].args
+
+    @property
+    def reference_link_args(self) -> tuple[str, ...]:
+        """What only links, in the reference build."""
+        return () if self.reference is None else self.reference.link.args
+
+    def with_source(self, source: Path) -> BisectRequest:
+        """The same request for another text of the unit's source."""
+
+        def changed(build: Build) -> Build:
+            return build.with_unit(self.unit, replace(build.units[self.unit], source=str(source)))
+
+        reference = None if self.reference is None else changed(self.reference)
+        return replace(self, build=changed(self.build), reference=reference)
 
     @property
     def bad_args(self) -> tuple[str, ...]:

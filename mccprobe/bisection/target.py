@@ -70,7 +70,7 @@ class Judge:
             self.oracle.timeout_s = allowed
 
     def _judge(self, digest: str) -> Outcome:
-        program = self.program.link(digest)
+        program = self.program.replace(digest)
         if isinstance(program, LinkFailure):
             return Outcome(Verdict.UNRESOLVED, program.reason)
         with self.program.run.scratch("run") as scratch:

@@ -64,15 +64,17 @@ class Workspace:
             unit = Unit(self.unit.recorded, tag, options, argv)
             unit.prepare_from(self.unit)
             return Judge(Program(unit, self.linker), self.oracle, self.journal)
+        record = request.record.with_args((*(request.args if args is None else args), *argv))
         recorded = RecordedSource(
-            request.toolchain, self.ledger, request.source, (*(request.args if args is None else args), *argv),
-            name=f"variant-{tag}", timeout_s=request.compile_timeout_s, prefix=self.prefix,
+            request.toolchain, self.ledger, record, name=f"variant-{tag}", timeout_s=request.compile_timeout_s,
+            prefix=self.prefix,
         )  # fmt: skip
         recorded.active = self.unit.recorded.active
         unit = Unit(recorded, tag)
         unit.prepare_direct()
-        args = (*recorded.args, *request.link_args)
-        linker = Linker(recorded, self.rest, args, name=tag, timeout_s=request.compile_timeout_s)
+        linker = Linker(
+            recorded, self.rest, request.build.link, request.place, name=tag, timeout_s=request.compile_timeout_s
+        )
         return Judge(Program(unit, linker), self.oracle, self.journal)
 
 
@@ -85,9 +87,8 @@ def open_workspace(
     Raises SourceDoesNotCompile, UnknownFlag, OracleUnusable, ToolchainError.
     """
     prefix = (*draw, *fixed_addresses_prefix()) if request.fixed_addresses else ()
-    rest_args = request.reference_args if request.reference_args is not None else request.bad_args
     # first, for it takes longest: front end and code generator of the other sources in one, and nothing runs before it
-    rest = Rest(request.toolchain, ledger, request.inputs, rest_args, timeout_s=request.compile_timeout_s)
+    rest = Rest(request.toolchain, ledger, request.rest, request.unit, timeout_s=request.compile_timeout_s)
     unit = _bad_unit(request, ledger, prefix)
     with _flags_taken(request):
         unit.begin()
@@ -126,10 +127,10 @@ def _flags_taken(request: BisectRequest) -> Iterator[None]:
 def _bad_unit(request: BisectRequest, ledger: Ledger, prefix: tuple[str, ...]) -> Unit:
     """The build that is bisected. LLVM flags are a variant's options; a driver's flags need their own recording."""
     shared = request.shares_source
+    record = request.record if shared else request.record.with_args(request.bad_args)
     recorded = RecordedSource(
-        request.toolchain, ledger, request.source, request.args if shared else request.bad_args,
-        name="bisected", timeout_s=request.compile_timeout_s, prefix=prefix,
-    )  # fmt: skip
+        request.toolchain, ledger, record, name="bisected", timeout_s=request.compile_timeout_s, prefix=prefix
+    )
     if not shared:
         return Unit(recorded, "bad")
     driver_flags = tuple(argument for flag in request.flags for argument in flag)
@@ -139,11 +140,11 @@ def _bad_unit(request: BisectRequest, ledger: Ledger, prefix: tuple[str, ...]) -
 def _linkers(request: BisectRequest, unit: Unit, other: Unit | None, rest: Rest) -> tuple[Linker, Linker]:
     """How the bad build links, and how its reference does: one and the same where the commands are."""
     timeout_s = request.compile_timeout_s
-    linker = Linker(unit.recorded, rest, (*unit.recorded.args, *request.link_args), name="bad", timeout_s=timeout_s)
-    if other is None or other.recorded is unit.recorded:
+    place = request.place
+    linker = Linker(unit.recorded, rest, request.build.link, place, name="bad", timeout_s=timeout_s)
+    if other is None or other.recorded is unit.recorded or request.reference is None:
         return linker, linker
-    args = (*other.recorded.args, *request.reference_link_args)
-    return linker, Linker(other.recorded, rest, args, name="reference", timeout_s=timeout_s)
+    return linker, Linker(other.recorded, rest, request.reference.link, place, name="reference", timeout_s=timeout_s)
 
 
 def _choose_architecture(request: BisectRequest, ledger: Ledger, unit: Unit, judge: Judge) -> list[str]:

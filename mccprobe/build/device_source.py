@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from mccprobe.base.errors import SourceDoesNotCompile
-from mccprobe.base.process import RunSpec, run
+from mccprobe.build.record import TranslationUnit
+from mccprobe.build.step import compile_unit, run_step
 from mccprobe.oracle.kernel.shipped import FILE_NAME, is_shipped
 from mccprobe.oracle.kernel.spec import KernelSpec, load_kernel
 from mccprobe.targets import registry
@@ -20,7 +21,7 @@ from mccprobe.targets.amdgcn.toolchain import COMPILE_TIMEOUT_S, amdgcn_toolchai
 from mccprobe.targets.choose import DEVICE_SUFFIXES, choose, wanted_of
 from mccprobe.targets.mcc.target import not_found
 from mccprobe.targets.mcc.toolchain import MccPaths
-from mccprobe.targets.protocol import Toolchain
+from mccprobe.targets.protocol import ResourceText, Toolchain
 
 DEFAULT_ARCH = "mp_22"
 
@@ -123,8 +124,24 @@ def _run(toolchain: Toolchain, arch: str, args: Sequence[str], given: Sequence[s
         else (f"--offload-arch={arch}",)
     )
     command = [*toolchain.driver, *named, *args, "--musa-device-only", *given]
-    result = run(RunSpec(command, env=toolchain.environment(scratch), timeout_s=COMPILE_TIMEOUT_S))
-    return "" if result.ok else result.stderr_text.strip() or result.describe()
+    env = toolchain.environment(scratch)
+    done = run_step(command, Path(given[-1]), scratch=scratch, env=env, timeout_s=COMPILE_TIMEOUT_S)
+    return (done.detail or done.failure) if done.failure else ""
+
+
+def resource_text(toolchain: Toolchain, printed: ResourceText, source: Path, args: Sequence[str], scratch: Path) -> str:
+    """Compile one source; what the compiler prints about its kernels. Raises SourceDoesNotCompile."""
+    unit = TranslationUnit(str(source.absolute()), tuple(args))
+    output = scratch / f"{source.stem}.o"
+    done = compile_unit(
+        toolchain, unit, output, scratch=scratch, timeout_s=COMPILE_TIMEOUT_S, more=printed.arguments
+    )
+    if done.failure:
+        raise SourceDoesNotCompile(
+            f"{source} does not compile with {printed.compiler}: {done.failure}", detail=done.detail,
+            hint="the headers of this stand-in hold what a WMMA kernel needs, not all of MUSA",
+        )  # fmt: skip
+    return done.text
 
 
 def _does_not_compile(source: Path, toolchain: Toolchain, problem: str) -> SourceDoesNotCompile:

@@ -1,9 +1,8 @@
-"""The rest of the program, built once, and the link of each distinct object."""
+"""The program of a build with any object in its bisected unit's place: the rest built once, each object linked once."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,9 +11,10 @@ from mccprobe.base.errors import SourceDoesNotCompile, ToolchainError
 from mccprobe.base.process import RunSpec, run
 from mccprobe.build.job import SCRATCH
 from mccprobe.build.ledger import Ledger
+from mccprobe.build.record import Build, Link, TranslationUnit
+from mccprobe.build.step import compile_unit
 from mccprobe.build.store import RunDirectory, require_room
 from mccprobe.build.unit import PLACEHOLDER_IMAGE, RecordedSource, Unit
-from mccprobe.targets.llvm.command import is_source, language, split_arguments, without_language
 from mccprobe.targets.llvm.jobs import Job, JobKind
 from mccprobe.targets.protocol import Toolchain
 
@@ -27,44 +27,40 @@ class LinkFailure:
 
 
 def _compile_rest(
-    toolchain: Toolchain, run_directory: RunDirectory, number: int, name: str, args: Sequence[str], timeout_s: float
+    toolchain: Toolchain, run_directory: RunDirectory, number: int, unit: TranslationUnit, timeout_s: float
 ) -> str:
-    """Compile one further source. Returns its object; raises SourceDoesNotCompile."""
+    """Compile one further unit. Returns its object; raises SourceDoesNotCompile."""
     target = run_directory.unit / f"rest-{number}.o"
     if target.is_file():
         return str(target)
     with run_directory.scratch("rest") as scratch:
         output = scratch / "rest.o"
-        argv = [*toolchain.driver, *args, "-c", name, "-o", str(output)]
-        result = run(RunSpec(argv, env=toolchain.environment(scratch), timeout_s=timeout_s))
-        if not result.ok:
-            require_room(scratch, result.stderr, result.returncode)
+        done = compile_unit(toolchain, unit, output, scratch=scratch, timeout_s=timeout_s)
+        if done.failure:
             raise SourceDoesNotCompile(
-                f"{name} does not compile ({result.describe()})", detail=result.stderr_text.strip(),
-                hint="the same command without mccprobe must work first: " + " ".join(argv),
+                f"{unit.path} does not compile ({done.failure})", detail=done.detail,
+                hint="the same command without mccprobe must work first: " + " ".join(done.command),
             )  # fmt: skip
         output.replace(target)
     return str(target)
 
 
 class Rest:
-    """What is linked beside the bisected object, in the user's order: compiled in the background, once."""
+    """The other inputs of the link, in its order: units are compiled in the background, once."""
 
-    def __init__(
-        self, toolchain: Toolchain, ledger: Ledger, inputs: Sequence[str], args: Sequence[str], *, timeout_s: float
-    ) -> None:
-        forced = language(split_arguments(args))
-        self._names = tuple(inputs)
+    def __init__(self, toolchain: Toolchain, ledger: Ledger, build: Build, unit: int, *, timeout_s: float) -> None:
+        self._inputs = build.other_inputs(unit)
         self._parts: list[str | Future[str]] = [
-            ledger.executor.submit(_compile_rest, toolchain, ledger.run, number, name, tuple(args), timeout_s)
-            if is_source(name, forced)
-            else name
-            for number, name in enumerate(inputs)
-        ]
+            name if isinstance(name, str) else
+            ledger.executor.submit(_compile_rest, toolchain, ledger.run, number, build.units[name], timeout_s)
+            for number, name in enumerate(self._inputs)
+        ]  # fmt: skip
 
-    def named(self) -> list[tuple[int, tuple[str, bool]]]:
-        """Each input's number, its name as given, and whether it is compiled here."""
-        return list(enumerate((name, is_source(name)) for name in self._names))
+    def named(self, folder: Path) -> list[str]:
+        """Each input by a name: that of the file, or for a unit one below `folder` that its object will have."""
+        return [
+            one if isinstance(one, str) else str(folder / f"rest-{number}.o") for number, one in enumerate(self._inputs)
+        ]
 
     def inputs(self) -> list[str]:
         """Files for the linker. Raises SourceDoesNotCompile."""
@@ -77,21 +73,29 @@ class Linker:
     It is recorded with empty files for names that do not exist yet, while the compiles still run.
     """
 
-    def __init__(self, source: RecordedSource, rest: Rest, args: Sequence[str], *, name: str, timeout_s: float) -> None:
+    def __init__(
+        self, source: RecordedSource, rest: Rest, link: Link, place: int, *, name: str, timeout_s: float
+    ) -> None:
+        """place: how many inputs of the link stand before the bisected object."""
         self.source = source
         self.run = source.ledger.run
         self.timeout_s = timeout_s
         self._rest = rest
+        self._folder = link.working_directory
         folder = source.folder / f"link-{name}"
         folder.mkdir(exist_ok=True)
         self.placeholder = str(folder / "bisected.o")
         self.recorded_output = str(folder / "program")
-        self._recorded_rest = [str(folder / f"rest-{n}.o") if made else name for n, (name, made) in rest.named()]
-        for path in (self.placeholder, *self._recorded_rest):
+        self._recorded_rest = rest.named(folder)
+        inputs = [*self._recorded_rest[:place], self.placeholder, *self._recorded_rest[place:]]
+        for path in inputs:
             if path.startswith(str(folder)):
                 Path(path).touch()
-        command = [*without_language(args), self.placeholder, *self._recorded_rest, "-o", self.recorded_output]
-        links = [job for job in source.toolchain.record(command, source.folder).jobs if job.kind is JobKind.LINK]
+        command = source.toolchain.link_argv(inputs, link.options(source.args), self.recorded_output)
+        recorded = source.toolchain.record(
+            command[len(source.toolchain.driver) :], source.folder, cwd=link.working_directory
+        )
+        links = [job for job in recorded.jobs if job.kind is JobKind.LINK]
         if not links:
             raise ToolchainError("the driver shows no link job", hint="is -c or -S among the compiler arguments?")
         self.job: Job = links[-1]
@@ -121,7 +125,7 @@ class Linker:
         paths = {self.placeholder: str(linkable), self.recorded_output: str(output)}
         job = self.job.substitute(paths | dict(zip(self._recorded_rest, self._rest.inputs(), strict=True)))
         env = {name: value.replace(SCRATCH, str(scratch)) for name, value in self.source.env.items()}
-        result = run(RunSpec(job.argv, env=env, timeout_s=self.timeout_s))
+        result = run(RunSpec(job.argv, cwd=self._folder, env=env, timeout_s=self.timeout_s))
         if not result.ok or not output.is_file():
             require_room(scratch, result.stderr, result.returncode)
             detail = result.stderr_text.strip().splitlines()
@@ -138,8 +142,8 @@ class Program:
         self.run = linker.run
         self._lock = threading.Lock()
 
-    def link(self, digest: str) -> Path | LinkFailure:
-        """The program with this object. Of an offload program only the image is replaced."""
+    def replace(self, digest: str) -> Path | LinkFailure:
+        """The program with this object in the unit's place. Of an offload program only the image is replaced."""
         target = self.run.programs / f"{self.unit.variant}-{digest}"
         with self._lock:
             if target.is_file():

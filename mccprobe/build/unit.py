@@ -1,9 +1,9 @@
-"""The one source that is bisected: recorded once, brought to bitcode once, compiled once a limit.
+"""The one translation unit that is bisected: recorded once, brought to bitcode once, compiled once a limit.
 
     source --front end--> bitcode --flags + limit--> object of each device architecture (or the host's)
     offload only:  objects --device link--> images --bundle--> image --> host half, compiled once
 
-A RecordedSource is the source with one set of driver arguments; its Units are variants that differ
+A RecordedSource is one record.TranslationUnit with the jobs of its driver; its Units are variants that differ
 in LLVM options alone (the bad build and its reference). Only the bisected compile gets a Unit's
 options and a limit; the host half of an offload compile never does.
 """
@@ -23,6 +23,7 @@ from mccprobe.build.executor import Urgency
 from mccprobe.build.image import replace_image
 from mccprobe.build.job import OUTPUT, SCRATCH, CompileJob, CompileOutcome
 from mccprobe.build.ledger import Ledger
+from mccprobe.build.record import TranslationUnit
 from mccprobe.targets.llvm.jobs import (
     Job,
     JobKind,
@@ -51,20 +52,20 @@ class RecordedSource:
     """
 
     def __init__(
-        self, toolchain: Toolchain, ledger: Ledger, source: Path, args: Sequence[str], *,
+        self, toolchain: Toolchain, ledger: Ledger, record: TranslationUnit, *,
         name: str, timeout_s: float, prefix: Sequence[str] = (),
     ) -> None:  # fmt: skip
         self.toolchain = toolchain
         self.ledger = ledger
-        self.source = source
-        self.args = tuple(args)
+        self.record = record
         self.timeout_s = timeout_s
         self.prefix = tuple(prefix)
         self.folder = ledger.run.unit / name
         self.folder.mkdir(parents=True, exist_ok=True)
-        self.env = toolchain.environment(Path(SCRATCH))
+        self.env = {**toolchain.environment(Path(SCRATCH)), **record.environment}
         self.recording: Recording = toolchain.record(
-            [*args, "-c", str(source), "-o", str(self.folder / "recorded.o")], self.folder
+            [*record.args, "-c", record.source, "-o", str(self.folder / "recorded.o")], self.folder,
+            cwd=record.working_directory,
         )
         self.jobs = self._bisectable()
         self.active = 0
@@ -72,6 +73,16 @@ class RecordedSource:
         self.bitcode: list[Path] = []
         self.notes: list[str] = []
         self._host_half: Future[Path] | None = None
+
+    @property
+    def source(self) -> Path:
+        """The source, as messages name it."""
+        return self.record.path
+
+    @property
+    def args(self) -> tuple[str, ...]:
+        """Its compile options."""
+        return self.record.args
 
     @property
     def offload(self) -> bool:
@@ -105,7 +116,7 @@ class RecordedSource:
         """What all compiles of this source share."""
         return CompileJob(
             argv=(), env=self.env, objects=self.ledger.run.objects, trials=self.ledger.run.root / "trials",
-            timeout_s=self.timeout_s,
+            timeout_s=self.timeout_s, cwd=self.record.working_directory,
         )  # fmt: skip
 
     def start_host_half(self) -> None:
@@ -133,8 +144,9 @@ class RecordedSource:
         given = scratch / "image"
         given.write_bytes(image)
         bundle = self.one(JobKind.BUNDLE).output
-        # its inputs are the user's, relative to the user's working directory
-        self.replay(job.substitute({bundle: str(given), job.output: str(output)}), scratch, cwd=None)
+        # its inputs are the user's, relative to the folder that the compile ran in
+        paths = {bundle: str(given), job.output: str(output)}
+        self.replay(job.substitute(paths), scratch, cwd=self.record.working_directory)
 
     def replay(self, job: Job, scratch: Path, *, cwd: Path | None) -> None:
         """Run a recorded job. Raises ToolchainError with its own message."""
@@ -235,8 +247,8 @@ class Unit:
         source = self.recorded
         job = self.job(limit, fixed=False, ordinal=ordinal)
         if not source.offload and limit is None:
-            given = (*source.args, *self.driver_flags)
-            job = replace(job, argv=(*source.toolchain.driver, *given, "-c", str(source.source), "-o", OUTPUT))
+            given = source.record.with_args((*source.args, *self.driver_flags))
+            job = replace(job, argv=given.argv(source.toolchain, OUTPUT))
         return replace(job, env={**job.env, **env}, label=f"{self.tag} repeat {ordinal} of limit {limit}")
 
     def plain_back_end_job(self, ir: Path, label: str) -> CompileJob | None:
@@ -330,7 +342,7 @@ class Unit:
     def _require(self, outcome: CompileOutcome) -> str:
         if outcome.object is None:
             source = self.recorded
-            command = (*source.toolchain.driver, *source.args, *self.driver_flags, "-c", str(source.source))
+            command = (*source.toolchain.driver, *source.args, *self.driver_flags, "-c", source.record.source)
             raise SourceDoesNotCompile(
                 f"{source.source} does not compile ({outcome.reason})",
                 detail=outcome.diagnostics,

@@ -185,7 +185,7 @@ def device_seconds(workspace: Workspace, judge: Judge, digest: str | None) -> fl
         return None
     if toolchain.capabilities().timing is not True:
         return None
-    program = judge.program.link(digest)
+    program = judge.program.replace(digest)
     if not isinstance(program, Path):
         return None
     argv = [*oracle.command(str(program)), "--repeat", str(TIMED_RUNS), "--check", "last"]

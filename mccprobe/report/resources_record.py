@@ -14,7 +14,7 @@ from typing import Any
 
 from mccprobe import __version__
 from mccprobe.base.errors import InputError, MccprobeError
-from mccprobe.build.device_source import SourceOptions, compile_source, is_source, sources_and_arguments
+from mccprobe.build.device_source import SourceOptions, compile_source, is_source, resource_text, sources_and_arguments
 from mccprobe.objects.binary.read import is_simulated, read_images, read_kernels
 from mccprobe.objects.binary.records import DeviceImage, KernelMetadata
 from mccprobe.objects.isa.by_table import tables_folder
@@ -28,7 +28,8 @@ from mccprobe.report.host_elf import SIM_HEADING, host_kernels
 from mccprobe.report.instructions import ImageCode, disassemblers, image_code
 from mccprobe.report.published import Comparison, compare
 from mccprobe.targets import registry
-from mccprobe.targets.protocol import SourceResources
+from mccprobe.targets.choose import wanted_of
+from mccprobe.targets.protocol import ResourceText, Target
 
 
 @dataclass(frozen=True)
@@ -102,8 +103,8 @@ def report_on(
         for number, path in enumerate(request.files):
             tell(number, len(request.files), str(path))
             named = registry.find(request.source.toolchain)
-            if named is not None and named.sources is not None and is_source(path):
-                kernels += _of_sources(named.sources, path, request, Path(folder), told)
+            if named is not None and named.printed is not None and is_source(path):
+                kernels += _printed(named, named.printed, path, request, Path(folder), told)
                 continue
             for file, heading, simulated in _inputs(path, request.source, Path(folder), told):
                 for image in _readable(path, file, warnings):
@@ -131,23 +132,19 @@ def report_on(
     return ResourceReport(tuple(kernels), *once, comparison, functions)
 
 
-def _of_sources(
-    ask: Callable[[Path, Sequence[str], Path], SourceResources], path: Path, request: ReportRequest, scratch: Path,
-    told: list[str],
-) -> list[KernelResources]:  # fmt: skip
+def _printed(
+    target: Target, printed: ResourceText, path: Path, request: ReportRequest, scratch: Path, told: list[str]
+) -> list[KernelResources]:
     """What the compiler itself prints of a source."""
+    toolchain = target.find(wanted_of(request.source.mcc, request.source.cache)).toolchain
+    told.append(f"{path} compiled by {printed.compiler} for the {toolchain.heading}")
     sources, args = sources_and_arguments(path, request.source)
-    found: list[KernelResources] = []
-    for source in sources:
-        asked = ask(source, args, scratch)
-        if not found:
-            told.append(f"{path} compiled by {asked.compiler} for the {asked.heading}")
-        mix = InstructionMix(None, reason=asked.uncounted)
-        found += [
-            resources_of(metadata, origin=str(source), options=request.options, mix=mix, heading=asked.heading)
-            for metadata in asked.kernels
-        ]
-    return found
+    mix = InstructionMix(None, reason=printed.uncounted)
+    return [
+        resources_of(metadata, origin=str(source), options=request.options, mix=mix, heading=toolchain.heading)
+        for source in sources
+        for metadata in printed.parse(resource_text(toolchain, printed, source, args, scratch))
+    ]
 
 
 def _readable(path: Path, file: Path, warnings: list[str]) -> list[DeviceImage]:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from mccprobe.targets.inventory import Entry
 
 __all__ = ["NOT_PROBED", "Capabilities", "Choice", "Claim", "Identity", "Job", "JobKind", "Recording",
-           "SourceResources", "Target", "Toolchain", "Wanted"]  # fmt: skip
+           "ResourceText", "Target", "Toolchain", "Wanted"]  # fmt: skip
 
 NOT_PROBED = "not probed"
 
@@ -83,6 +83,10 @@ class Toolchain(Protocol):
     def takes_catalogue(self) -> bool:
         """True where every flag of the catalogue is known to be taken, so that none is asked about."""
 
+    @property
+    def heading(self) -> str:
+        """What every figure of it is marked with: it is of another device than asked for; "" where it is not."""
+
     def check_driver(self) -> None:
         """Raise ToolchainError when it cannot be driven; run before anything is written."""
 
@@ -98,8 +102,8 @@ class Toolchain(Protocol):
     def refusal(self, argv: Sequence[str], scratch: Path) -> str:
         """What the compiler says against these arguments; empty if it takes them."""
 
-    def record(self, args: Sequence[str], scratch: Path) -> Recording:
-        """Ask the driver for its jobs without running them.
+    def record(self, args: Sequence[str], scratch: Path, *, cwd: Path | None = None) -> Recording:
+        """Ask the driver for its jobs without running them. cwd: the folder that the compile runs in.
 
         Raises SourceDoesNotCompile or ToolchainError with the driver's own message.
         """
@@ -154,12 +158,15 @@ class Claim:
 
 
 @dataclass(frozen=True)
-class SourceResources:
-    """Resources of a source's kernels as its compiler prints them. uncounted: why no instruction is counted."""
+class ResourceText:
+    """Resources of kernels that no object holds and the compiler prints.
 
-    kernels: Sequence[KernelMetadata]
+    compiler: its name for people. arguments: make it print. uncounted: why no instruction is counted.
+    """
+
     compiler: str
-    heading: str
+    arguments: tuple[str, ...]
+    parse: Callable[[str], Sequence[KernelMetadata]]
     uncounted: str
 
 
@@ -185,7 +192,7 @@ class Target:
     flag_data, pass_data, space, assumptions: data files. options_of: whose flags it takes, a name in flag data.
     claims: the self-test of `mccprobe doctor`, for a target without a table of assumptions.
     reads: kernels in bytes that no other reader knows: (data, origin) -> kernels, None for foreign bytes.
-    sources: (source, arguments, scratch) -> resources of its kernels, where no object has them.
+    printed: resources of kernels that the compiler prints; None where its objects hold them.
     """
 
     name: str
@@ -215,4 +222,4 @@ class Target:
     assumptions: Path | None = None
     claims: tuple[Claim, ...] = ()
     reads: Callable[[bytes, str], Sequence[KernelMetadata] | None] | None = None
-    sources: Callable[[Path, Sequence[str], Path], SourceResources] | None = None
+    printed: ResourceText | None = None

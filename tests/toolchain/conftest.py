@@ -13,6 +13,7 @@ from mccprobe.build.executor import LocalExecutor
 from mccprobe.build.journal import Journal
 from mccprobe.build.ledger import Ledger
 from mccprobe.build.program import Linker, Program, Rest
+from mccprobe.build.record import TranslationUnit, of_command
 from mccprobe.build.store import RunDirectory
 from mccprobe.build.unit import UNLIMITED, RecordedSource, Unit
 from mccprobe.oracle.checks import Expected, ReferenceOracle
@@ -53,8 +54,9 @@ def sdk() -> Path:
 
 def linker(recorded: RecordedSource, args: list[str]) -> Linker:
     """The link of a program of one source."""
-    rest = Rest(recorded.toolchain, recorded.ledger, [], args, timeout_s=60)
-    return Linker(recorded, rest, args, name="bad", timeout_s=60)
+    build = of_command(recorded.source, recorded.args, [], [one for one in args if one not in recorded.args])
+    rest = Rest(recorded.toolchain, recorded.ledger, build, 0, timeout_s=60)
+    return Linker(recorded, rest, build.link, 0, name="bad", timeout_s=60)
 
 
 PROGRAM = """#include <stdio.h>
@@ -75,7 +77,9 @@ def bench(ledger: Ledger, fake: Callable[[str], str], tmp_path: Path) -> Callabl
 
     def build(name: str, *, timeout_s: float = 60.0) -> PassAxis:
         toolchain = ClangToolchain([fake(name)])
-        recorded = RecordedSource(toolchain, ledger, source, ("-O2",), name="unit", timeout_s=timeout_s)
+        recorded = RecordedSource(
+            toolchain, ledger, TranslationUnit(str(source), ("-O2",)), name="unit", timeout_s=timeout_s
+        )
         unit = Unit(recorded, "bad", ["-fake-fault"])
         unit.prepare()
         program = Program(unit, linker(recorded, ["-O2"]))
@@ -114,7 +118,8 @@ def device_bench(
     def build(name: str, *archs: str) -> PassAxis:
         toolchain = MccToolchain(Path(fake(name)), None)
         args = [*(f"--offload-arch={arch}" for arch in archs or ("mp_22",)), "-O2"]
-        recorded = RecordedSource(toolchain, ledger, source, args, name="unit", timeout_s=60)
+        record = TranslationUnit(str(source), tuple(args))
+        recorded = RecordedSource(toolchain, ledger, record, name="unit", timeout_s=60)
         unit = Unit(recorded, "bad", ["-fake-fault"])
         unit.prepare()
         program = Program(unit, linker(recorded, [*args, "-lmusart"]))

@@ -16,6 +16,7 @@ from mccprobe.base.process import RunResult, RunSpec, run
 from mccprobe.build import job as job_module
 from mccprobe.build import unit as unit_module
 from mccprobe.build.ledger import Ledger
+from mccprobe.build.record import TranslationUnit
 from mccprobe.build.unit import PLACEHOLDER_IMAGE, UNLIMITED, RecordedSource, Unit
 from mccprobe.targets.clang.toolchain import ClangToolchain
 from mccprobe.targets.llvm.jobs import JobKind, mllvm_options, value_after
@@ -69,7 +70,9 @@ def record(ledger: Ledger, tmp_path: Path) -> Record:
 
     def make(*args: str, name: str = "axpy") -> RecordedSource:
         toolchain = ClangToolchain(["clang-14"])
-        return RecordedSource(toolchain, ledger, source, (*BASE, *args), name=name, timeout_s=60)
+        return RecordedSource(
+            toolchain, ledger, TranslationUnit(str(source), (*BASE, *args)), name=name, timeout_s=60
+        )
 
     return make
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from mccprobe.base.errors import MccprobeError
 from mccprobe.base.process import RunSpec, run
+from mccprobe.build.step import run_step
 from mccprobe.explain.bundle.making import Making
 from mccprobe.explain.bundle.repro import Build, Check, Repro
 from mccprobe.explain.bundle.run import FinishedRun
@@ -119,8 +120,10 @@ def _build_and_run(repro: Repro, build: Build, toolchain: Toolchain, work: Path)
     """Output and status of one build's program, made as repro.sh makes it; None when that does not work."""
     rest = repro.reference.args if repro.reference else repro.bad.args
     for argv in build.commands(repro.source, repro.inputs, rest):
-        spec = RunSpec([*toolchain.driver, *argv], cwd=work, env=toolchain.environment(work), timeout_s=REPRO_TIMEOUT_S)
-        if not run(spec).ok:
+        command, output = (*toolchain.driver, *argv), work / argv[argv.index("-o") + 1]
+        env = toolchain.environment(work)
+        done = run_step(command, output, scratch=work, env=env, timeout_s=REPRO_TIMEOUT_S, cwd=work)
+        if done.failure:
             return None
     argv = [part.replace(PROGRAM, f"./{build.name}") for part in repro.check.command]
     seen = observe(work / argv[0], argv[1:], work, repro.check.timeout_s) if argv[0].startswith("./") else None

@@ -12,10 +12,11 @@ import shlex
 import signal
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from mccprobe.base.console import visible
+from mccprobe.build.record import of_command
 from mccprobe.oracle.checks import NO_ANSWER
-from mccprobe.targets.llvm.command import is_source, language, split_arguments, without_language
 from mccprobe.targets.llvm.inherited import SIDE_OUTPUTS, VARIABLES
 
 PRESENT, GONE, CANNOT_TELL = 0, 1, 2
@@ -35,18 +36,13 @@ class Build:
 
     def commands(self, source: str, inputs: Sequence[str], rest_args: Sequence[str]) -> list[list[str]]:
         """Compiler arguments (without the compiler): the source, the other sources, the link."""
-        output = f"{self.name}.o"
-        commands = [[*self.args, "-c", source, "-o", output]]
-        objects = []
-        forced = language(split_arguments(rest_args))
-        for index, name in enumerate(inputs):
-            if not is_source(name, forced):
-                objects.append(name)
-                continue
-            objects.append(f"{self.name}-{index}.o")
-            commands.append([*rest_args, "-c", name, "-o", objects[-1]])
-        commands.append([*without_language(self.args), output, *objects, *self.link_args, "-o", self.name])
-        return commands
+        build = of_command(Path(source), self.args, inputs, self.link_args, rest_args=rest_args)
+        objects = {0: f"{self.name}.o"}
+        for place, one in enumerate(build.other_inputs(0)):
+            if not isinstance(one, str):
+                objects[one] = f"{self.name}-{place}.o"
+        compiles = [list(unit.arguments(objects[number])) for number, unit in enumerate(build.units)]
+        return [*compiles, list(build.link_arguments(objects, self.args, self.name))]
 
 
 @dataclass(frozen=True)

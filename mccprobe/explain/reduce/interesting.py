@@ -16,7 +16,7 @@ import re
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from mccprobe.base.console import Console
@@ -186,7 +186,7 @@ def same_culprit(task: Task, source: Path, folder: Path) -> int:
     journal = Journal(directory.journal)
     executor = LocalExecutor(1)
     try:
-        request = replace(task.request, source=source)
+        request = task.request.with_source(source)
         workspace = open_workspace(request, Ledger(directory, journal, executor), journal)
         edge = named_edge(workspace, task.title, task.symbol)
     except MccprobeError as error:

@@ -20,7 +20,7 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -35,6 +35,7 @@ from mccprobe.build.executor import LocalExecutor
 from mccprobe.build.journal import Journal
 from mccprobe.build.ledger import Ledger
 from mccprobe.build.program import Rest
+from mccprobe.build.record import Build, of_command
 from mccprobe.build.store import RunDirectory, disk_errors, file_digest
 from mccprobe.explain.bundle.sources import absolute_paths
 from mccprobe.explain.deadline import Deadline
@@ -235,31 +236,28 @@ def _standing(request: BisectRequest, untouched: Path, folder: Path) -> BisectRe
     """The request with all that a variant does not change made absolute and compiled once."""
     here = Path.cwd()
     own = () if request.source.suffix in IR_SUFFIXES else ("-iquote", str(request.source.absolute().parent))
-    reference = request.reference_args
-    base = replace(
-        request,
-        source=untouched,
-        args=(*absolute_paths(request.args, here), *own),
-        reference_args=None if reference is None else (*absolute_paths(reference, here), *own),
-        link_args=absolute_paths(request.link_args, here),
-        reference_link_args=absolute_paths(request.reference_link_args, here),
-    )
-    if not request.inputs:
-        return base
+
+    def standing(build: Build, inputs: Sequence[str]) -> Build:
+        args = (*absolute_paths(build.units[request.unit].args, here), *own)
+        return of_command(untouched, args, inputs, absolute_paths(build.link.args, here))
+
+    inputs = _compiled_rest(request, folder) if request.inputs else []
+    reference = None if request.reference is None else standing(request.reference, inputs)
+    return replace(request, build=standing(request.build, inputs), reference=reference, unit=0)
+
+
+def _compiled_rest(request: BisectRequest, folder: Path) -> list[str]:
+    """The other inputs of the link, compiled once below `folder`, as absolute paths."""
     run_directory = RunDirectory(folder / "rest")
     journal = Journal(run_directory.journal)
     executor = LocalExecutor()
     try:
-        args = base.reference_args if base.reference_args is not None else base.bad_args
-        rest = Rest(
-            request.toolchain, Ledger(run_directory, journal, executor), request.inputs, args,
-            timeout_s=request.compile_timeout_s,
-        )  # fmt: skip
-        inputs = tuple(str(Path(name).absolute()) if Path(name).exists() else name for name in rest.inputs())
+        ledger = Ledger(run_directory, journal, executor)
+        rest = Rest(request.toolchain, ledger, request.rest, request.unit, timeout_s=request.compile_timeout_s)
+        return [str(Path(name).absolute()) if Path(name).exists() else name for name in rest.inputs()]
     finally:
         executor.shutdown(cancel=True)
         journal.close()
-    return replace(base, inputs=inputs)
 
 
 def _task(

@@ -93,7 +93,7 @@ class ScreenRuns:
         oracle: Oracle | None = None,
     ) -> Outcome:  # fmt: skip
         """The same of the program that a unit makes with this object."""
-        program = judge.program.link(digest)
+        program = judge.program.replace(digest)
         if isinstance(program, LinkFailure):
             return Outcome(Verdict.UNRESOLVED, program.reason)
         return self.judged(

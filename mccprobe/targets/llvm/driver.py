@@ -39,6 +39,10 @@ class ClangDriver:
     def takes_catalogue(self) -> bool:
         return False
 
+    @property
+    def heading(self) -> str:
+        return ""
+
     def check_driver(self) -> None:
         self.identify()
 
@@ -75,10 +79,10 @@ class ClangDriver:
     def _probe_arguments(self) -> tuple[str, ...]:
         return ("-x", "c++")
 
-    def record(self, args: Sequence[str], scratch: Path) -> Recording:
+    def record(self, args: Sequence[str], scratch: Path, *, cwd: Path | None = None) -> Recording:
         env = self.environment(scratch)
         command = (*self.driver, *args)
-        result = run(RunSpec([*self.driver, "-###", *args], env=env, timeout_s=locate.QUERY_TIMEOUT_S))
+        result = run(RunSpec([*self.driver, "-###", *args], cwd=cwd, env=env, timeout_s=locate.QUERY_TIMEOUT_S))
         jobs = parse_jobs(os.fsdecode(result.stderr))  # file names need not be UTF-8
         if not result.ok:
             raise SourceDoesNotCompile(

@@ -166,7 +166,7 @@ class MccToolchain(ClangDriver):
             notes.append("MUSA_CACHE_PATH is set; every compile gets an empty folder in its place")
         return tuple(notes)
 
-    def record(self, args: Sequence[str], scratch: Path) -> Recording:
+    def record(self, args: Sequence[str], scratch: Path, *, cwd: Path | None = None) -> Recording:
         """As every driver, but not before the compiler was seen to answer for what it was asked.
 
         Raises StaleCompileCache.
@@ -178,7 +178,7 @@ class MccToolchain(ClangDriver):
                 hint="remove the cache (for mcc: rm -r /tmp/mcc_cache, unset MUSA_CACHE_PATH) or the caching "
                 "wrapper, and run again: a bisection on old objects names a wrong pass",
             )
-        return super().record(args, scratch)
+        return super().record(args, scratch, cwd=cwd)
 
 
 def foreign_homes(root: Path) -> list[str]:

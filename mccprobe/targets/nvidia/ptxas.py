@@ -11,36 +11,16 @@ The text, one block a kernel (CUDA toolkit documentation, "Printing Code Generat
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
-from mccprobe.base.errors import SourceDoesNotCompile
-from mccprobe.base.process import RunSpec, run
 from mccprobe.objects.binary.records import KernelMetadata
-from mccprobe.targets.nvidia.toolchain import CudaToolchain
 
-COMPILE_TIMEOUT_S = 300.0
 SOURCE_FORMAT = "ptxas"
 _ENTRY = re.compile(r"Compiling entry function '([^']+)' for '([^']+)'")
 _PROPERTIES = re.compile(r"(\d{1,18}) bytes stack frame, (\d{1,18}) bytes spill stores, (\d{1,18}) bytes spill loads")
 _REGISTERS = re.compile(r"Used (\d{1,18}) registers")
 _BARRIERS = re.compile(r"used (\d{1,18}) barriers")
 _SHARED = re.compile(r"(\d{1,18})(?:\+\d{1,18})? bytes smem")
-
-
-def kernels_of_source(
-    toolchain: CudaToolchain, source: Path, args: Sequence[str], scratch: Path
-) -> list[KernelMetadata]:
-    """Compile one source for this machine's GPU and read what ptxas says. Raises SourceDoesNotCompile."""
-    argv = [*toolchain.compile_argv(args, str(source), str(scratch / f"{source.stem}.o")), "-Xptxas", "-v"]
-    result = run(RunSpec(argv, env=toolchain.environment(scratch), timeout_s=COMPILE_TIMEOUT_S))
-    if not result.ok:
-        raise SourceDoesNotCompile(
-            f"{source} does not compile with nvcc: {result.describe()}", detail=result.stderr_text[-4000:].strip(),
-            hint="the headers of this stand-in hold what a WMMA kernel needs, not all of MUSA",
-        )  # fmt: skip
-    return parse_ptxas(result.stderr_text + result.stdout_text)
 
 
 def parse_ptxas(text: str) -> list[KernelMetadata]:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 
-from mccprobe.targets.protocol import Choice, SourceResources, Target, Wanted
+from mccprobe.objects.binary.records import KernelMetadata
+from mccprobe.targets.protocol import Choice, ResourceText, Target, Wanted
 
 
 def _find(wanted: Wanted) -> Choice:
@@ -15,14 +15,10 @@ def _find(wanted: Wanted) -> Choice:
     return Choice(toolchain, f"cuda: every figure below is of a {toolchain.heading}")
 
 
-def _sources(source: Path, args: Sequence[str], scratch: Path) -> SourceResources:
-    """What ptxas prints of a source for this machine's GPU: another GPU's numbers, and headed so."""
-    from mccprobe.targets.nvidia.ptxas import kernels_of_source
-    from mccprobe.targets.nvidia.toolchain import cuda_toolchain
+def _parse(text: str) -> Sequence[KernelMetadata]:
+    from mccprobe.targets.nvidia.ptxas import parse_ptxas
 
-    toolchain = cuda_toolchain()
-    kernels = kernels_of_source(toolchain, source, args, scratch)
-    return SourceResources(kernels, "nvcc", toolchain.heading, "not counted: ptxas tells resources only")
+    return parse_ptxas(text)
 
 
 TARGET = Target(
@@ -33,5 +29,5 @@ TARGET = Target(
     device=True,
     real_device=True,
     absent="nothing of mcc is missing; kernels cannot be checked on an NVIDIA GPU",
-    sources=_sources,
+    printed=ResourceText("nvcc", ("-Xptxas", "-v"), _parse, "not counted: ptxas tells resources only"),
 )

@@ -83,7 +83,7 @@ class CudaToolchain(ClangDriver):
     def refusal(self, argv: Sequence[str], scratch: Path) -> str:
         return "" if not argv else f"{' '.join(argv)}: flags of mcc mean nothing to nvcc"
 
-    def record(self, args: Sequence[str], scratch: Path) -> Recording:
+    def record(self, args: Sequence[str], scratch: Path, *, cwd: Path | None = None) -> Recording:
         raise ToolchainError(
             "nvcc has no pass limit, so nothing can be bisected with --toolchain cuda",
             hint="bisect with mcc, or on the stand-in: --toolchain sim",

@@ -18,7 +18,9 @@ from pathlib import Path
 
 from mccprobe.base.errors import BadBinary, InputError
 from mccprobe.base.process import RunResult, RunSpec, run
-from mccprobe.build.store import disk_errors, file_digest, require_room
+from mccprobe.build.record import TranslationUnit
+from mccprobe.build.step import Done, compile_unit, link_program
+from mccprobe.build.store import disk_errors, file_digest
 from mccprobe.objects.binary.read import read_images
 from mccprobe.oracle.kernel.spec import Case, KernelSpec
 from mccprobe.oracle.verdict import Verdict
@@ -132,7 +134,6 @@ class _Build:
         self.kernel, self.toolchain, self.folder, self.place = kernel, toolchain, folder, place
         self.timeout_s, self.arch, self.run_step = timeout_s, arch, step
         self.device = registry.target(toolchain.name).device
-        self.env = toolchain.environment(place)
         self.commands: list[tuple[str, ...]] = []
         self.seconds = 0.0
 
@@ -144,15 +145,22 @@ class _Build:
         given = [f"-D{name}={value}" for name, value in defines]
         flat = [argument for flag in flags for argument in flag]
         try:
+            compiled = [*self._options(own.options, flags), *given, *flat]
             objects = [
-                self._compile(source, [*self._options(own.options, flags), *given, *flat], self.place / f"{n}.o")
-                for n, source in enumerate(self.kernel.sources)
+                self._compile(source, compiled, self.place / f"{n}.o") for n, source in enumerate(self.kernel.sources)
             ]
             hosts = [self._host_object(source, [*plain, *given]) for source in self.kernel.host_sources]
             program = self.place / "program"
             libraries = () if not self.device or "-lmusart" in own.flat else ("-lmusart",)
             inputs = [*map(str, (*objects, *hosts)), *own.inputs]
-            self._step(self.toolchain.link_argv(inputs, [*link_options(own), *libraries], str(program)), program)
+            options = [*link_options(own), *libraries]
+            self._keep(
+                "link",
+                link_program(
+                    self.toolchain, inputs, options, program, scratch=self.place, timeout_s=self.timeout_s,
+                    cwd=self.place, step=self.run_step,
+                ),
+            )  # fmt: skip
         except _Failed as error:
             return error.failure
         return BuiltKernel(
@@ -185,19 +193,18 @@ class _Build:
         return kept
 
     def _compile(self, source: Path, options: Sequence[str], output: Path) -> Path:
-        self._step(self.toolchain.compile_argv(options, str(source), str(output)), output)
+        unit = TranslationUnit(str(source), tuple(options), self.place)
+        done = compile_unit(
+            self.toolchain, unit, output, scratch=self.place, timeout_s=self.timeout_s, step=self.run_step
+        )
+        self._keep("compile", done)
         return output
 
-    def _step(self, command: tuple[str, ...], output: Path) -> None:
-        self.commands.append(command)
-        result = self.run_step(RunSpec(command, cwd=self.place, env=self.env, timeout_s=self.timeout_s))
-        self.seconds += result.seconds
-        if result.ok and output.is_file():
-            return
-        require_room(self.place, result.stderr, result.returncode)
-        what = "link" if output.suffix != ".o" else "compile"
-        how = "exit 0 but no output was written" if result.ok else result.describe()
-        raise _Failed(BuildFailure(f"{what}: {how}", command, result.stderr_text.strip()[-4000:]))
+    def _keep(self, what: str, done: Done) -> None:
+        self.commands.append(done.command)
+        self.seconds += done.seconds
+        if done.failure:
+            raise _Failed(BuildFailure(f"{what}: {done.failure}", done.command, done.detail))
 
 
 def device_digest(objects: Sequence[Path]) -> str:

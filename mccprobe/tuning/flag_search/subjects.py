@@ -17,16 +17,16 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from mccprobe.base.errors import MccprobeError, OracleUnusable
-from mccprobe.base.process import RunSpec
 from mccprobe.build.executor import Executor
-from mccprobe.build.store import disk_errors, file_digest, require_room
+from mccprobe.build.record import of_command
+from mccprobe.build.step import compile_unit, link_program
+from mccprobe.build.store import disk_errors, file_digest
 from mccprobe.oracle.checks import Expected, Oracle, ReferenceOracle, observe_in
 from mccprobe.oracle.kernel.spec import KernelSpec
 from mccprobe.oracle.verdict import Outcome, Verdict
 from mccprobe.targets.amdgcn.toolchain import AmdgcnToolchain
 from mccprobe.targets.llvm.command import (
     compile_options,
-    is_source,
     link_options,
     mllvm_value,
     split_arguments,
@@ -294,33 +294,28 @@ class OrdinaryProgram:
         level = any(flag[0].startswith("-O") for flag in flags)
         options = [group for group in kept.options if not (level and group[0].startswith("-O"))]
         own = split_arguments([argument for group in options for argument in group])
-        output, program = place / "0.o", place / "program"
-        given = [argument for flag in flags for argument in flag]
-        step = partial(self._step, place, executor)
-        failure = step([*compile_options(own), *given, "-c", str(self.source), "-o", str(output)])
-        if failure is not None:
-            return failure
-        rest = []
-        for number, name in enumerate(self.args.inputs):
-            if not is_source(name):
-                rest.append(name)
-                continue
-            other = place / f"rest-{number}.o"
-            failure = step([*compile_options(self.args), "-c", name, "-o", str(other)])
-            if failure is not None:
-                return failure
-            rest.append(str(other))
-        failure = step([str(output), *rest, *link_options(self.args), "-o", str(program)])
-        return failure or Made(file_digest(output), (output,), place, program)
-
-    def _step(self, place: Path, executor: Executor, words: list[str]) -> BuildFailure | None:
-        command = [*self.toolchain.driver, *words]
-        env = self.toolchain.environment(place)
-        result = executor.build_step(RunSpec(command, env=env, timeout_s=self.compile_timeout_s))
-        if result.ok:
-            return None
-        require_room(place, result.stderr, result.returncode)
-        return BuildFailure(f"compile: {result.describe()}", tuple(command), result.stderr_text.strip()[-4000:])
+        flagged = (*compile_options(own), *(argument for flag in flags for argument in flag))
+        build = of_command(
+            self.source, flagged, self.args.inputs, link_options(self.args), rest_args=compile_options(self.args)
+        )
+        objects: list[Path] = []
+        for number, unit in enumerate(build.units):
+            objects.append(place / f"{number}.o")
+            done = compile_unit(
+                self.toolchain, unit, objects[-1], scratch=place, timeout_s=self.compile_timeout_s,
+                step=executor.build_step,
+            )  # fmt: skip
+            if done.failure:
+                return BuildFailure(f"compile: {done.failure}", done.command, done.detail)
+        program = place / "program"
+        inputs = [one if isinstance(one, str) else str(objects[one]) for one in build.link.inputs]
+        done = link_program(
+            self.toolchain, inputs, build.link.args, program, scratch=place, timeout_s=self.compile_timeout_s,
+            step=executor.build_step,
+        )  # fmt: skip
+        if done.failure:
+            return BuildFailure(f"link: {done.failure}", done.command, done.detail)
+        return Made(file_digest(objects[0]), (objects[0],), place, program)
 
     def expect(self, made: Made, executor: Executor) -> None:
         """Take what this build prints for right. Raises OracleUnusable if two runs differ or it gives no answer."""
