@@ -78,7 +78,7 @@ def make_plan(options: BisectOptions, cache: Path, inherited: Mapping[str, str] 
     _require_inputs(arguments)
     flags = [_probed(load_catalogue(), name, toolchain) for name in options.flags]
     _refuse_twice(flags)
-    _refuse_own_limit(arguments, flags)
+    _refuse_own_limit(toolchain, arguments, flags)
     bare = without_flags(arguments, [flag.argv for flag in flags])
     reference, exact_link = _reference_arguments(options, bare, flags)
     oracle = _oracle(options, kernel)
@@ -237,10 +237,10 @@ def _refuse_twice(flags: Sequence[ResolvedFlag]) -> None:
         seen[key] = flag.text
 
 
-def _refuse_own_limit(arguments: Arguments, flags: Sequence[ResolvedFlag]) -> None:
-    given = [mllvm_value(group) for group in arguments.options] + [mllvm_value(flag.argv) for flag in flags]
-    for option in given:
-        if option and option_key(option) == "opt-bisect-limit":
+def _refuse_own_limit(toolchain: Toolchain, arguments: Arguments, flags: Sequence[ResolvedFlag]) -> None:
+    groups = [*arguments.options, *(flag.argv for flag in flags)]
+    for option in (mllvm_value(group) or group[0] for group in groups):
+        if toolchain.counter is not None and toolchain.counter.sets_limit(option):
             raise UsageError(f"{option} is mccprobe's own to set", hint="leave it out of the compiler arguments")
 
 

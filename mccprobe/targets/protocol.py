@@ -13,14 +13,17 @@ from typing import TYPE_CHECKING, Protocol
 
 from mccprobe.objects.binary.records import KernelMetadata
 from mccprobe.targets.llvm.jobs import Job, JobKind
+from mccprobe.targets.llvm.opt_bisect import LogSummary, PassExecution
 
 if TYPE_CHECKING:
     from mccprobe.targets.inventory import Entry
 
-__all__ = ["NOT_PROBED", "Capabilities", "Choice", "Claim", "Identity", "Job", "JobKind", "Recording",
-           "ResourceText", "Target", "Toolchain", "Wanted"]  # fmt: skip
+__all__ = ["NOT_PROBED", "UNLIMITED", "Capabilities", "Choice", "Claim", "Identity", "Job", "JobKind", "LogStream",
+           "LogSummary", "PassCounter", "PassExecution", "Recording", "ResourceText", "Target", "Toolchain",
+           "Wanted"]  # fmt: skip
 
 NOT_PROBED = "not probed"
+UNLIMITED = -1  # as a limit: every pass runs; each counter spells it in its own way
 
 
 @dataclass(frozen=True)
@@ -63,6 +66,75 @@ class Recording:
     env: Mapping[str, str] = field(default_factory=dict)
 
 
+class LogStream(Protocol):
+    """Reads the log of one compile out of its standard error."""
+
+    def feed(self, chunk: bytes) -> bytes:
+        """Take one chunk, return the text in it that is not of the log."""
+
+    def finish(self) -> tuple[LogSummary, bytes]:
+        """The summary, and the text of an unfinished last line."""
+
+
+class PassCounter(Protocol):
+    """How a compiler counts the pass executions of one compile and holds back those above a limit.
+
+    A limit is UNLIMITED, None for a compile without the option, or the number of executions that run.
+    Counters are values: a compile that travels to another machine takes its counter along.
+    """
+
+    @property
+    def option(self) -> str:
+        """The limit's spelling in messages, such as "-opt-bisect-limit"."""
+
+    @property
+    def has_ir(self) -> bool:
+        """True where a compile can stop at an intermediate code and start from it, and print it as text."""
+
+    @property
+    def verify(self) -> str:
+        """The option that checks machine code after every pass, "" for none."""
+
+    def counts(self, job: Job) -> bool:
+        """True for a compile whose passes can all be counted: it ends in an object."""
+
+    def spelled(self, limit: int) -> str:
+        """The option with this limit, for messages and for tools of the same family."""
+
+    def driver_arguments(self, limit: int) -> tuple[str, ...]:
+        """The limit as the driver takes it."""
+
+    def sets_limit(self, option: str) -> bool:
+        """True for an option that sets the limit, in any spelling."""
+
+    def front_end(self, job: Job, output: str) -> tuple[str, ...]:
+        """The command that stops before the first pass; only where `has_ir`."""
+
+    def at_limit(
+        self, job: Job, source: str, output: str, *, limit: int | None, options: Sequence[str] = (),
+        emit: str = "-emit-obj", bitcode: bool = False,
+    ) -> tuple[str, ...]:  # fmt: skip
+        """The recorded compile at one limit.
+
+        options: further options of the optimiser. bitcode: `source` is what `front_end` wrote, else it is not used.
+        """
+
+    def with_options(self, argv: Sequence[str], options: Sequence[str]) -> tuple[str, ...]:
+        """The same command with these options of the optimiser in place of their earlier values."""
+
+    def code_generator(self, argv: Sequence[str]) -> tuple[str, ...]:
+        """A command from intermediate code, less the passes on it; only where `has_ir`."""
+
+    def plain(self, argv: Sequence[str]) -> tuple[str, ...]:
+        """The same command at the lowest level of optimisation."""
+
+    def reader(self, around: int = 0) -> LogStream:
+        """Reads one compile's log. around: the execution to look at closely; 0: the last one."""
+
+    def parse_line(self, line: str) -> PassExecution | None:
+        """One line of the log, None for any other text."""
+
+
 class Toolchain(Protocol):
     """One compiler installation."""
 
@@ -70,6 +142,10 @@ class Toolchain(Protocol):
     simulated: bool
     driver: tuple[str, ...]
     inherited: dict[str, str] | None  # in the place of what this process has in its environment; None: keep that
+
+    @property
+    def counter(self) -> PassCounter | None:
+        """How it counts pass executions; None where it cannot."""
 
     @property
     def root(self) -> Path | None:

@@ -23,7 +23,7 @@ from mccprobe.report.bug_report_words import load_words, plain_text
 from mccprobe.targets import registry
 from mccprobe.targets.llvm.command import is_cxx
 from mccprobe.targets.llvm.inherited import mapped
-from mccprobe.targets.llvm.jobs import JobKind, front_end_argv
+from mccprobe.targets.llvm.jobs import JobKind
 from mccprobe.targets.protocol import Toolchain
 
 REPRO_TIMEOUT_S = 1800.0  # of one compile, and of repro.sh: ends what hangs
@@ -160,12 +160,15 @@ def add_bitcode(making: Making, temporary: Path) -> str:
         return error.message
     jobs = [job for job in recording.jobs if job.kind is JobKind.DEVICE_COMPILE]
     jobs = jobs or [job for job in recording.jobs if job.kind is JobKind.COMPILE]
+    counter = making.toolchain.counter
+    if counter is None or not counter.has_ir:
+        return f"{making.toolchain.name} shows no intermediate code"
     for job in jobs:
         name = f"bitcode/{Path(source).stem}{'-' + job.arch if job.arch and len(jobs) > 1 else ''}.bc"
         output = work / "out.bc"
         argv = [
             source if argument == str(work / source) else _without_folder(argument)
-            for argument in front_end_argv(job, str(output))
+            for argument in counter.front_end(job, str(output))
         ]
         result = run(RunSpec(argv, cwd=work, env=making.toolchain.environment(work), timeout_s=REPRO_TIMEOUT_S))
         if not result.ok or not output.is_file():

@@ -28,10 +28,11 @@ from mccprobe.report.record import BisectReport, Culprit
 from mccprobe.report.why_record import BadInstruction, Confirmed, StepState, Where
 from mccprobe.search.mixes import MixResult, MixStatus, Parts, find_border, find_in_mixes
 from mccprobe.targets import registry
+from mccprobe.targets.llvm.counter import CC1
 from mccprobe.targets.llvm.llvm_tools import find_tool
 from mccprobe.targets.passes.mixes import mix_evidence
 
-SWITCHED_OFF = "-opt-bisect-limit=0"  # in one stage: skips what this stage could skip
+SWITCHED_OFF = CC1.spelled(0)  # in one stage: skips what this stage could skip
 MOST_NAMED = 4  # instructions in one answer; more that hang together are no instruction but a rewriting
 CONFIRM_RUNS = 2
 _CONFIRMED = {MixStatus.BOTH_SIDES: Confirmed.BOTH_SIDES, MixStatus.ALL_TOGETHER: Confirmed.ALL_TOGETHER}

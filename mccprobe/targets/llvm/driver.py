@@ -9,9 +9,10 @@ from pathlib import Path
 from mccprobe.base.errors import SourceDoesNotCompile, StaleCompileCache, ToolchainError
 from mccprobe.base.process import RunSpec, run
 from mccprobe.targets.llvm import locate
+from mccprobe.targets.llvm.counter import CC1
 from mccprobe.targets.llvm.inherited import SIDE_OUTPUTS, VARIABLES
 from mccprobe.targets.llvm.jobs import parse_jobs, with_stable_cuid
-from mccprobe.targets.protocol import Capabilities, Identity, Recording
+from mccprobe.targets.protocol import Capabilities, Identity, PassCounter, Recording
 
 # Compile caches that answer for the compiler: switched off, or moved into the trial's own folder.
 _CACHE_OFF = {"CCACHE_DISABLE": "1", "SCCACHE_RECACHE": "1"}
@@ -25,6 +26,7 @@ class ClangDriver:
     name = "clang"
     simulated = False
     root: Path | None = None
+    counter: PassCounter | None = CC1
 
     def __init__(self, driver: Sequence[str]) -> None:
         self.driver = tuple(driver)
