@@ -88,6 +88,18 @@ class NoHomeFolder(UsageError):
         )
 
 
+class BadTarget(UsageError):
+    """Raised when a folder of MCCPROBE_TARGETS does not describe a target."""
+
+    code = "bad-target"
+
+    def __init__(self, folder: str, problem: str) -> None:
+        super().__init__(
+            f"MCCPROBE_TARGETS: {folder}: {problem}",
+            hint="each folder is a Python package whose target.py holds TARGET, as in mccprobe/targets/clang/",
+        )
+
+
 class UnknownFlag(UsageError):
     """Raised when a flag name is in no catalogue, or the compiler refuses it."""
 

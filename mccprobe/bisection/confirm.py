@@ -25,13 +25,12 @@ from mccprobe.build.unit import UNLIMITED, Unit
 from mccprobe.oracle.verdict import Outcome, Verdict
 from mccprobe.report.record import Confirmation, Culprit, Status
 from mccprobe.targets.llvm.locate import demangle
-from mccprobe.targets.llvm.opt_bisect import LogSummary
 from mccprobe.targets.passes.table import PassInfo, PassTable, guess_kind
+from mccprobe.targets.protocol import LogSummary
 
 OPTION_REPEATS = 2  # runs of a build with a neutralising option before it counts as GOOD
 _INVALID_MIR = "Bad machine code"  # first words of the machine verifier's complaint
 _CHANGED = "this execution changed instructions of the IR"
-_VERIFY = "-verify-machineinstrs"
 _UNKNOWN_OPTION = "Unknown command line argument"  # llvm/lib/Support/CommandLine.cpp
 
 
@@ -84,7 +83,7 @@ def judge_edge(
             f"limits {good + 1} to {bad - 1} cannot be judged; the change lies in one of executions "
             f"{good + 1} to {bad}",
         )
-    elif kind == "ir" and not axis.in_code_generator(bad):
+    elif kind == "ir" and unit.recorded.counter.has_ir and not axis.in_code_generator(bad):
         _judge_ir(judgement, unit, judge, good, bad)
     elif kind == "isel":
         judgement.confirmation = Confirmation(
@@ -194,7 +193,8 @@ def _judge_codegen(
 ) -> None:  # fmt: skip
     options = info.neutralisers if info else ()
     # the two compiles that are nearly always needed go side by side
-    for job in (verify_job(unit, bad - 1), *(neutralised_job(unit, option) for option in options[:1])):
+    verify = (verify_job(unit, bad - 1),) if unit.recorded.counter.verify else ()
+    for job in (*verify, *(neutralised_job(unit, option) for option in options[:1])):
         unit.ledger.submit(job)
     invalid = invalid_before(unit, bad - 1)
     if invalid and not verify_reference():
@@ -202,7 +202,8 @@ def _judge_codegen(
             "none",
             f"the machine code is invalid before this pass already ({invalid}); the pass only brings it to light",
         )
-        judgement.notes.append(f"compile with -mllvm {_VERIFY} to see where the machine code first becomes invalid")
+        option = unit.recorded.counter.verify
+        judgement.notes.append(f"compile with -mllvm {option} to see where the machine code first becomes invalid")
         return
     tried = []
     for option in options:
@@ -234,11 +235,13 @@ def neutralised_job(unit: Unit, option: str) -> CompileJob:
 
 def verify_job(unit: Unit, limit: int) -> CompileJob:
     """The compile at one limit with the machine verifier on."""
-    return unit.job(limit, options=[_VERIFY], label=f"{unit.tag} verified at {limit}")
+    return unit.job(limit, options=[unit.recorded.counter.verify], label=f"{unit.tag} verified at {limit}")
 
 
 def invalid_before(unit: Unit, limit: int) -> str:
-    """The first complaint of the machine verifier at a limit, "" if there is none."""
+    """The first complaint of the machine verifier at a limit, "" if there is none, or no verifier."""
+    if not unit.recorded.counter.verify:
+        return ""
     outcome = unit.ledger.compile(verify_job(unit, limit))
     if outcome.object is not None:
         return ""

@@ -43,6 +43,7 @@ class Determinism:
     limit: int | None
     objects: tuple[tuple[str, int], ...]
     failed: int = 0
+    spelled: str = ""  # the limit as the compiler takes it
 
     @property
     def same(self) -> bool:
@@ -50,7 +51,7 @@ class Determinism:
         return len(self.objects) <= 1 and self.failed == 0
 
     def describe(self) -> str:
-        where = "one command line" if self.limit is None else f"one command line with -opt-bisect-limit={self.limit}"
+        where = "one command line" if self.limit is None else f"one command line with {self.spelled}"
         total = sum(count for _, count in self.objects) + self.failed
         counts = ", ".join(f"{digest[:12]} {number_of(count, 'time')}" for digest, count in self.objects[:_LISTED])
         if len(self.objects) > _LISTED:
@@ -71,6 +72,7 @@ class RepeatedCompiles:
 
     def __init__(self, unit: Unit, limit: int | None, count: int, known: Sequence[str]) -> None:
         self.limit = limit
+        self._spelled = "" if limit is None else unit.recorded.counter.spelled(limit)
         self._known = known
         self._executor = unit.ledger.executor
         jobs = [repeated_job(unit, limit, number) for number in range(1, count + 1)]
@@ -83,7 +85,7 @@ class RepeatedCompiles:
         outcomes = [future.result() for future in self._futures]
         objects = Counter([*self._known, *(outcome.object for outcome in outcomes if outcome.object is not None)])
         failed = sum(outcome.object is None for outcome in outcomes)
-        return Determinism(self.limit, tuple(objects.most_common()), failed)
+        return Determinism(self.limit, tuple(objects.most_common()), failed, self._spelled)
 
 
 def repeat_command(unit: Unit, *, executions: int) -> RepeatedCompiles:

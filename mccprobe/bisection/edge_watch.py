@@ -47,7 +47,7 @@ class EdgeWatch:
         self._searching = False
         self._bad_side = self._submit(repeated_job(self._unit, bad, 1))
         self._submit(repeated_job(self._unit, bad - 1, 1))
-        if self._axis.in_code_generator(bad):
+        if self._axis.in_code_generator(bad) and self._unit.recorded.counter.verify:
             self._submit(verify_job(self._unit, bad - 1))
 
     def _start_neutralised(self, outcome: CompileOutcome) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from mccprobe.base.errors import InputError, SourceDoesNotCompile, ToolchainError, UsageError
+from mccprobe.base.errors import InputError, UsageError
 from mccprobe.bisection.lto import refuse_lto
 from mccprobe.bisection.missed_files import named_in_arguments
 from mccprobe.bisection.options import BisectOptions
@@ -20,6 +20,7 @@ from mccprobe.build.record import of_command
 from mccprobe.oracle.kernel.shipped import hint_of_shipped
 from mccprobe.oracle.kernel.spec import KernelSpec, find_shipped_kernels, is_shipped, load_kernel, shipped_kernel
 from mccprobe.search.procedure import Settings
+from mccprobe.targets import registry
 from mccprobe.targets.choose import choose
 from mccprobe.targets.flags.catalogue import Catalogue, ResolvedFlag, load_catalogue, promise_sentences
 from mccprobe.targets.llvm.command import (
@@ -37,14 +38,11 @@ from mccprobe.targets.llvm.command import (
     without_flags,
     without_side_outputs,
 )
-from mccprobe.targets.llvm.driver import ClangDriver
 from mccprobe.targets.llvm.flag_probe import not_taken
 from mccprobe.targets.llvm.inherited import environment_of, sentences
 from mccprobe.targets.llvm.jobs import option_key
-from mccprobe.targets.llvm.locate import installed_clangs
 from mccprobe.targets.mcc.toolchain import MccPaths
 from mccprobe.targets.protocol import Toolchain
-from mccprobe.targets.sim.toolchain import SimToolchain
 
 DEFAULT_KERNEL = "gemm"
 DEFAULT_ARCH = "mp_22"  # the S4000 of the article
@@ -77,17 +75,17 @@ def make_plan(options: BisectOptions, cache: Path, inherited: Mapping[str, str] 
         mcc=MccPaths(options.mcc, options.musa_path), cache=cache,
     )  # fmt: skip
     toolchain = choice.toolchain
-    if inherited is not None and isinstance(toolchain, ClangDriver):
+    if inherited is not None:
         toolchain.inherited = dict(inherited)
     told = [*taken, *own, *again, *([choice.told] if choice.told else [])]
-    _require_driver(toolchain)
+    toolchain.check_driver()
     refuse_lto(options, arguments, source, toolchain)
     if kernel is not None:
         arguments = _kernel_arguments(kernel, arguments, toolchain)
     _require_inputs(arguments)
     flags = [_probed(load_catalogue(), name, toolchain) for name in options.flags]
     _refuse_twice(flags)
-    _refuse_own_limit(arguments, flags)
+    _refuse_own_limit(toolchain, arguments, flags)
     bare = without_flags(arguments, [flag.argv for flag in flags])
     reference, exact_link = _reference_arguments(options, bare, flags)
     oracle = _oracle(options, kernel)
@@ -158,31 +156,12 @@ def _without_response_files(args: Sequence[str], depth: int = 0) -> list[str]:
     return expanded
 
 
-def _require_driver(toolchain: Toolchain) -> None:
-    """Ask a compiler for its jobs before anything is written. Raises ToolchainError."""
-    identity = toolchain.identify()
-    if toolchain.name != "clang":
-        return
-    with tempfile.TemporaryDirectory(prefix="mccprobe-probe-") as folder:
-        try:
-            toolchain.record(["-x", "c", "-c", os.devnull, "-o", os.devnull], Path(folder))
-        except SourceDoesNotCompile as error:
-            raise ToolchainError(error.message, detail=error.detail, hint="is this a clang-style driver?") from error
-        except ToolchainError as error:
-            if identity.clang_major is not None:
-                raise
-            here = " or ".join(installed_clangs()) or "PATH"
-            raise ToolchainError(
-                f"{identity.path} is not clang ({identity.version}), and only clang can limit its passes",
-                hint=f"name a clang: --compiler {here}",
-            ) from error
-
-
 def _source_and_kernel(options: BisectOptions, arguments: Arguments) -> tuple[Path, KernelSpec | None]:
     if options.file is None:
         if any(is_source(name) for name in arguments.inputs):
             raise UsageError("which file is to be bisected?", hint="mccprobe bisect FILE ... -- further arguments")
-        if options.compiler or options.toolchain == "clang":
+        named = registry.find(options.toolchain)
+        if options.compiler or (named is not None and not named.device):
             raise UsageError("no FILE to bisect", hint="mccprobe bisect prog.c --compiler clang-14 --flag X -- -O2")
         if not (options.flags or options.args or options.oracle or options.reference):
             raise UsageError(
@@ -240,8 +219,8 @@ def _probed(catalogue: Catalogue, text: str, toolchain: Toolchain) -> ResolvedFl
     A text with a dash is tried as an LLVM option first, then as the driver's own.
     """
     flag = catalogue.resolve(text)
-    if isinstance(toolchain, SimToolchain) and not flag.verbatim and not toolchain.incomplete:
-        return flag  # our own plugin takes every LLVM option of our own catalogue (tests/sim)
+    if toolchain.takes_catalogue and not flag.verbatim:
+        return flag
     with tempfile.TemporaryDirectory(prefix="mccprobe-probe-") as folder:
         complaint = toolchain.refusal(flag.argv, Path(folder))
         if not complaint:
@@ -275,10 +254,10 @@ def _refuse_twice(flags: Sequence[ResolvedFlag]) -> None:
         seen[key] = flag.text
 
 
-def _refuse_own_limit(arguments: Arguments, flags: Sequence[ResolvedFlag]) -> None:
-    given = [mllvm_value(group) for group in arguments.options] + [mllvm_value(flag.argv) for flag in flags]
-    for option in given:
-        if option and option_key(option) == "opt-bisect-limit":
+def _refuse_own_limit(toolchain: Toolchain, arguments: Arguments, flags: Sequence[ResolvedFlag]) -> None:
+    groups = [*arguments.options, *(flag.argv for flag in flags)]
+    for option in (mllvm_value(group) or group[0] for group in groups):
+        if toolchain.counter is not None and toolchain.counter.sets_limit(option):
             raise UsageError(f"{option} is mccprobe's own to set", hint="leave it out of the compiler arguments")
 
 

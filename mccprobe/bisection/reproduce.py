@@ -23,7 +23,7 @@ def reproduce_commands(
     compiled = f"{stem}.{side}.o"
     program = f"./{stem.removeprefix('./')}.{side}"
     compiler = (*prefix(request.inherited), *request.toolchain.driver)
-    limited = request.record.with_args((*request.bad_args, "-mllvm", f"-opt-bisect-limit={number}"))
+    limited = request.record.with_args((*request.bad_args, *unit.recorded.counter.driver_arguments(number)))
     objects = {request.unit: compiled}
     for place, one in enumerate(request.rest.other_inputs(request.unit)):
         if not isinstance(one, str):

@@ -130,20 +130,22 @@ def _bisect(state: _State, progress: Progress, *, prove_later: bool) -> BisectRe
         )
     state.notes += [*request.told_of_environment, *workspace.notes]
     unit, reference, oracle, judge = workspace.unit, workspace.reference, workspace.oracle, workspace.judge
+    counter = unit.recorded.counter
+    unlimited = counter.spelled(UNLIMITED)
     first = state.ledger.compile(unit.job(UNLIMITED))
     if first.object is None:
         raise ToolchainError(
-            f"{request.source}: with -opt-bisect-limit=-1 the compiler gives no object ({first.reason})",
+            f"{request.source}: with {unlimited} the compiler gives no object ({first.reason})",
             detail=first.diagnostics,
-            hint="does this compiler know -mllvm -opt-bisect-limit?",
+            hint=f"does this compiler know {' '.join(counter.driver_arguments(UNLIMITED))}?",
         )
     if first.log.total == 0:
         raise ToolchainError(
-            f"{request.toolchain.driver[0]} prints no BISECT lines for -opt-bisect-limit=-1",
+            f"{request.toolchain.driver[0]} logs no pass for {unlimited}",
             hint="this compiler cannot count pass executions, or a compile cache answers in its place",
         )
     if first.object != unit.base[unit.recorded.active]:
-        state.warnings.append("with -opt-bisect-limit=-1 the object differs from the plain build's object")
+        state.warnings.append(f"with {unlimited} the object differs from the plain build's object")
     known = {}
     if reference is not None and workspace.same_link:
         known[reference.object] = Verdict.GOOD

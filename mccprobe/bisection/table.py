@@ -37,7 +37,7 @@ def truth_table(
             key = axis.object_at(result.good)
             digest = key if isinstance(key, str) else None
             outcome = judge.first.get(digest) if digest else None
-            how = f"-opt-bisect-limit={result.good} (it and all later ones)"
+            how = f"{unit.recorded.counter.spelled(result.good)} (it and all later ones)"
             cells.append(_cell("on", "off", digest, outcome, how))
     if reference is None:
         return tuple(cells)

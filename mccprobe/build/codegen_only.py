@@ -17,7 +17,6 @@ from dataclasses import replace
 
 from mccprobe.build.job import OUTPUT, CompileJob, CompileOutcome
 from mccprobe.build.unit import UNLIMITED, Unit
-from mccprobe.targets.llvm.jobs import back_end_argv, without_llvm_passes
 
 
 class CodegenOnly:
@@ -64,6 +63,8 @@ class CodegenOnly:
 
     def _job(self, own_limit: int, label: str) -> CompileJob:
         source = self.unit.recorded
-        options = [*self.unit.options, f"-opt-bisect-limit={own_limit}"]
-        argv = back_end_argv(source.jobs[source.active], str(self._bitcode), OUTPUT, options=options)
-        return replace(source.template(), argv=(*source.prefix, *without_llvm_passes(argv)), label=label)
+        argv = source.counter.at_limit(
+            source.jobs[source.active], str(self._bitcode), OUTPUT, limit=own_limit, options=self.unit.options,
+            bitcode=True,
+        )  # fmt: skip
+        return replace(source.template(), argv=(*source.prefix, *source.counter.code_generator(argv)), label=label)

@@ -11,17 +11,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from mccprobe.base.errors import CompilerNotFound, SourceDoesNotCompile
+from mccprobe.base.errors import SourceDoesNotCompile
 from mccprobe.build.record import TranslationUnit
 from mccprobe.build.step import compile_unit, run_step
 from mccprobe.oracle.kernel.shipped import FILE_NAME, is_shipped
 from mccprobe.oracle.kernel.spec import KernelSpec, load_kernel
+from mccprobe.targets import registry
 from mccprobe.targets.amdgcn.toolchain import COMPILE_TIMEOUT_S, amdgcn_toolchain
-from mccprobe.targets.choose import DEVICE_SUFFIXES, choose
-from mccprobe.targets.mcc.toolchain import MccPaths, find_mcc
-from mccprobe.targets.protocol import Toolchain
+from mccprobe.targets.choose import DEVICE_SUFFIXES, choose, wanted_of
+from mccprobe.targets.mcc.target import not_found
+from mccprobe.targets.mcc.toolchain import MccPaths
+from mccprobe.targets.protocol import ResourceText, Toolchain
 
-TOOLCHAINS = ("auto", "mcc", "sim", "amdgcn", "cuda")
 DEFAULT_ARCH = "mp_22"
 
 
@@ -72,18 +73,20 @@ def _kernel_of(path: Path) -> KernelSpec | None:
 def _compile(source: Path, args: Sequence[str], options: SourceOptions, scratch: Path, index: int) -> Compiled:
     shipped = is_shipped(source)
     name = options.toolchain
-    if name == "auto" and find_mcc(options.mcc).path is None:
-        if not shipped:
-            raise CompilerNotFound(
-                "mcc", find_mcc(options.mcc).looked,
-                hint="install the MUSA SDK or name it with --mcc PATH; for another GPU's numbers, say so: "
-                "--toolchain amdgcn",
-            )  # fmt: skip
-        name = "amdgcn"
-    if name == "amdgcn":
+    if name == registry.AUTO:
+        wanted = wanted_of(options.mcc, options.cache)
+        offering = [target for target in registry.targets() if "report" in target.offers]
+        if not any(target.present is not None and target.present(wanted) for target in offering):
+            if not shipped:
+                raise not_found(
+                    wanted, "install the MUSA SDK or name it with --mcc PATH; for another GPU's numbers, say so: "
+                    "--toolchain amdgcn",
+                )  # fmt: skip
+            name = next(target.name for target in offering if target.compile_only)
+    if name != registry.AUTO and registry.target(name).compile_only:
         stand_in = amdgcn_toolchain()
         made = stand_in.compile(source, scratch / f"{source.stem}-{index}.so", scratch, args)
-        why = "" if options.toolchain == "amdgcn" else "no mcc here: "
+        why = "" if options.toolchain == name else "no mcc here: "
         return Compiled(made.path, stand_in.heading, told=(f"{why}{source.name} compiled for the {stand_in.heading}",))
     choice = choose(name, sources=[str(source)], shipped=shipped, compiler=None, mcc=options.mcc, cache=options.cache)
     told = (choice.told,) if choice.told else ()
@@ -126,16 +129,16 @@ def _run(toolchain: Toolchain, arch: str, args: Sequence[str], given: Sequence[s
     return (done.detail or done.failure) if done.failure else ""
 
 
-def ptxas_text(toolchain: Toolchain, source: Path, args: Sequence[str], scratch: Path) -> str:
-    """Compile one source for this machine's GPU; what ptxas prints about its kernels. Raises SourceDoesNotCompile."""
+def resource_text(toolchain: Toolchain, printed: ResourceText, source: Path, args: Sequence[str], scratch: Path) -> str:
+    """Compile one source; what the compiler prints about its kernels. Raises SourceDoesNotCompile."""
     unit = TranslationUnit(str(source.absolute()), tuple(args))
     output = scratch / f"{source.stem}.o"
     done = compile_unit(
-        toolchain, unit, output, scratch=scratch, timeout_s=COMPILE_TIMEOUT_S, more=("-Xptxas", "-v")
+        toolchain, unit, output, scratch=scratch, timeout_s=COMPILE_TIMEOUT_S, more=printed.arguments
     )
     if done.failure:
         raise SourceDoesNotCompile(
-            f"{source} does not compile with nvcc: {done.failure}", detail=done.detail,
+            f"{source} does not compile with {printed.compiler}: {done.failure}", detail=done.detail,
             hint="the headers of this stand-in hold what a WMMA kernel needs, not all of MUSA",
         )  # fmt: skip
     return done.text

@@ -12,7 +12,8 @@ from pathlib import Path
 
 from mccprobe.base.process import RunSpec, run
 from mccprobe.build.store import disk_errors, keep_object, require_room
-from mccprobe.targets.llvm.opt_bisect import LogReader, LogSummary
+from mccprobe.targets.llvm.counter import CC1
+from mccprobe.targets.protocol import LogSummary, PassCounter
 
 OUTPUT = "\0output"  # stands in an argv for the trial's own output file
 SCRATCH = "\0scratch"  # stands in the environment for the trial's own folder
@@ -23,7 +24,7 @@ DIAGNOSTIC_BYTES = 64 << 10
 class CompileJob:
     """One compile: the whole argv with OUTPUT in place of the output file.
 
-    limit: the -opt-bisect-limit in it (-1 unlimited, None no limit option at all).
+    limit: the pass limit in it (UNLIMITED: every pass, None: no limit option at all); counter: reads its log.
     ordinal: tells repeats of one command line apart. around: execution to look at in the log.
     label: for people. env values may hold SCRATCH.
     """
@@ -39,6 +40,7 @@ class CompileJob:
     label: str = ""
     cwd: Path | None = None
     suffix: str = ".o"
+    counter: PassCounter = CC1
 
     @property
     def id(self) -> str:
@@ -67,7 +69,7 @@ def compile_once(job: CompileJob) -> CompileOutcome:
         output = scratch / f"output{job.suffix}"
         argv = [argument.replace(OUTPUT, str(output)) for argument in job.argv]
         env = {name: value.replace(SCRATCH, str(scratch)) for name, value in job.env.items()}
-        reader = LogReader(job.around)
+        reader = job.counter.reader(job.around)
         result = run(
             RunSpec(
                 argv, cwd=job.cwd, env=env, timeout_s=job.timeout_s,

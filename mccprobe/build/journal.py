@@ -23,7 +23,7 @@ from typing import Any
 
 from mccprobe.base.errors import JournalUnreadable, NoRoom, RunDirectoryUnusable
 from mccprobe.oracle.verdict import Verdict
-from mccprobe.targets.llvm.opt_bisect import LogSummary
+from mccprobe.targets.protocol import LogSummary
 
 FORMAT_VERSION = 2
 

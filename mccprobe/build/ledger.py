@@ -9,7 +9,7 @@ from mccprobe.build.executor import Executor, Urgency
 from mccprobe.build.job import CompileJob, CompileOutcome
 from mccprobe.build.journal import Journal
 from mccprobe.build.store import RunDirectory
-from mccprobe.targets.llvm.opt_bisect import LogSummary
+from mccprobe.targets.protocol import LogSummary
 
 
 class Ledger:

@@ -10,7 +10,6 @@ options and a limit; the host half of an offload compile never does.
 
 from __future__ import annotations
 
-import re
 import shutil
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
@@ -24,19 +23,9 @@ from mccprobe.build.image import replace_image
 from mccprobe.build.job import OUTPUT, SCRATCH, CompileJob, CompileOutcome
 from mccprobe.build.ledger import Ledger
 from mccprobe.build.record import TranslationUnit
-from mccprobe.targets.llvm.jobs import (
-    Job,
-    JobKind,
-    back_end_argv,
-    emits_object,
-    front_end_argv,
-    replace_mllvm,
-    without_llvm_passes,
-)
-from mccprobe.targets.protocol import Recording, Toolchain
+from mccprobe.targets.protocol import UNLIMITED as UNLIMITED
+from mccprobe.targets.protocol import Job, JobKind, PassCounter, Recording, Toolchain
 
-UNLIMITED = -1
-_LEVEL = re.compile(r"-O(?:[1-3sz]|fast)?")
 PROVE_LATER_EXECUTIONS = 1000  # some 0.1 s of compile: above, the search does not wait for the direct compile
 # What the host half is compiled with in place of a device image: found again by its content.
 # Roomy, so that images also fit into the linked program in its place; larger ones are linked each.
@@ -67,6 +56,7 @@ class RecordedSource:
             [*record.args, "-c", record.source, "-o", str(self.folder / "recorded.o")], self.folder,
             cwd=record.working_directory,
         )
+        self.counter = _counter_of(toolchain)
         self.jobs = self._bisectable()
         self.active = 0
         self.from_bitcode = False
@@ -93,7 +83,7 @@ class RecordedSource:
         jobs = self.recording.jobs
         device = tuple(job for job in jobs if job.kind is JobKind.DEVICE_COMPILE)
         chosen = device or tuple(job for job in jobs if job.kind is JobKind.COMPILE)
-        if not chosen or not all(emits_object(job) for job in chosen):
+        if not chosen or not all(self.counter.counts(job) for job in chosen):
             kinds = ", ".join(job.kind.value for job in jobs)
             raise ToolchainError(
                 f"{self.source}: the driver's compile does not end in an object of one cc1 ({kinds}), "
@@ -116,7 +106,7 @@ class RecordedSource:
         """What all compiles of this source share."""
         return CompileJob(
             argv=(), env=self.env, objects=self.ledger.run.objects, trials=self.ledger.run.root / "trials",
-            timeout_s=self.timeout_s, cwd=self.record.working_directory,
+            timeout_s=self.timeout_s, cwd=self.record.working_directory, counter=self.counter,
         )  # fmt: skip
 
     def start_host_half(self) -> None:
@@ -162,13 +152,15 @@ class RecordedSource:
     def front_ends(self) -> list[Future[CompileOutcome]]:
         """Start the compiles to bitcode."""
         jobs = []
-        for job in self.jobs:
-            argv = (*self.prefix, *front_end_argv(job, OUTPUT))
+        for job in self.jobs if self.counter.has_ir else ():
+            argv = (*self.prefix, *self.counter.front_end(job, OUTPUT))
             jobs.append(replace(self.template(), argv=argv, suffix=".bc", label="front end"))
         return [self.ledger.submit(job) for job in jobs]
 
     def keep_bitcode(self, front_ends: Sequence[Future[CompileOutcome]]) -> bool:
-        """Take the finished bitcode; False (with a note) when there is none."""
+        """Take the finished bitcode; False (with a note, where it was asked for) when there is none."""
+        if not self.counter.has_ir:
+            return False
         for index, future in enumerate(front_ends):
             outcome = future.result()
             if outcome.object is None:
@@ -179,6 +171,15 @@ class RecordedSource:
             shutil.copyfile(self.ledger.run.object_path(outcome.object), path)
             self.bitcode.append(path)
         return True
+
+
+def _counter_of(toolchain: Toolchain) -> PassCounter:
+    if toolchain.counter is None:
+        raise ToolchainError(
+            f"{toolchain.name} cannot count pass executions, so nothing can be bisected with it",
+            hint="mccprobe toolchains lists what each toolchain can do",
+        )
+    return toolchain.counter
 
 
 class Unit:
@@ -225,14 +226,13 @@ class Unit:
         """
         source = self.recorded
         which = source.active if index is None else index
-        extra = [*self.options, *(() if limit is None else (f"-opt-bisect-limit={limit}",))]
         bitcode = source.from_bitcode and not from_source
-        argv = back_end_argv(
+        argv = source.counter.at_limit(
             source.jobs[which], str(source.bitcode[which]) if bitcode else "", OUTPUT,
-            language="ir" if bitcode else "", options=extra, emit=emit,
+            limit=limit, options=self.options, emit=emit, bitcode=bitcode,
         )  # fmt: skip
         if options:
-            argv = replace_mllvm(argv, options)
+            argv = source.counter.with_options(argv, options)
         return replace(
             source.template(), argv=(*(source.prefix if fixed else ()), *argv), limit=limit, ordinal=ordinal,
             around=limit if limit is not None and limit > 0 else 0, label=label or f"{self.tag} limit {limit}",
@@ -254,8 +254,10 @@ class Unit:
     def plain_back_end_job(self, ir: Path, label: str) -> CompileJob | None:
         """Optimised IR through another code generator: -O0, without this unit's options. None at -O0 already."""
         source = self.recorded
-        argv = without_llvm_passes(back_end_argv(source.jobs[source.active], str(ir), OUTPUT))
-        plain = tuple("-O0" if _LEVEL.fullmatch(argument) else argument for argument in argv)
+        counter = source.counter
+        argv = counter.at_limit(source.jobs[source.active], str(ir), OUTPUT, limit=None, bitcode=True)
+        argv = counter.code_generator(argv)
+        plain = counter.plain(argv)
         if plain == argv:
             return None
         return replace(source.template(), argv=(*source.prefix, *plain), label=label)

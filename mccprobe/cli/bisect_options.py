@@ -13,6 +13,7 @@ from mccprobe.bisection.options import BisectOptions
 from mccprobe.bisection.pasted import several_files
 from mccprobe.cli.common import FiniteRange
 from mccprobe.cli.lazy import AliasedOption
+from mccprobe.cli.toolchain_option import toolchain_option
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -20,7 +21,7 @@ _OPTIONS = (
     click.argument("file", required=False),
     click.argument("args", nargs=-1, type=click.UNPROCESSED),
     click.option("--flag", "flags", multiple=True, metavar="NAME", help="catalogue name, NAME=VALUE, or as it stands"),
-    click.option("--toolchain", type=click.Choice(["auto", "mcc", "sim", "clang"]), default="auto", show_default=True),
+    toolchain_option("bisect"),
     click.option("--compiler", metavar="PATH", help="the clang to use"),
     click.option("--mcc", metavar="PATH", help="the mcc to use"),
     click.option("--musa-path", metavar="DIR", help="the MUSA toolkit to pin"),

@@ -92,11 +92,12 @@ def check(
 
 
 def _lab(console: Console, kernel: str, values: dict[str, Any], *, warp: int, as_json: bool, out: Path | None) -> int:
+    from mccprobe.targets import registry
     from mccprobe.tuning.lab.render_text import render_lab
     from mccprobe.tuning.lab.session import WatchedCase, lab_kernel
 
     if values["toolchain"] == "auto":  # the laboratory is the emulator: asking for it is asking for sim
-        values = {**values, "toolchain": "sim"}
+        values = {**values, "toolchain": registry.emulator().name}
     choice = choose_kernel(console, kernel, values)
 
     def tell(case: WatchedCase) -> None:

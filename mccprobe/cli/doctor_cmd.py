@@ -9,6 +9,7 @@ from mccprobe.base.console import Console
 from mccprobe.base.errors import UsageError
 from mccprobe.cli.common import FiniteRange, cache_directory
 from mccprobe.cli.pace import Pace
+from mccprobe.cli.toolchain_option import toolchain_option
 
 HELP = """What is here, what each missing part costs, and whether this SDK is as mccprobe takes it to be.
 
@@ -25,8 +26,7 @@ Examples:
 
 
 @click.command("doctor", help=HELP, context_settings={"help_option_names": ["-h", "--help"]})
-@click.option("--toolchain", type=click.Choice(["auto", "mcc", "sim"]), default="auto", show_default=True,
-              help="the SDK that the self-test asks")  # fmt: skip
+@toolchain_option("doctor", "the SDK that the self-test asks")
 @click.option("--mcc", metavar="PATH", help="the mcc to use")
 @click.option("--musa-path", metavar="DIR", help="the MUSA toolkit to pin")
 @click.option("--timeout", "timeout_s", type=FiniteRange(min=1), default=300.0, show_default=True,

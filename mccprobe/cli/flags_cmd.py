@@ -13,13 +13,13 @@ from mccprobe import __version__
 from mccprobe.base.console import Console, number_of, visible, width
 from mccprobe.cli.common import cache_directory
 from mccprobe.cli.lazy import LazyGroup
+from mccprobe.cli.toolchain_option import Compilers, Toolchains
 
 if TYPE_CHECKING:
     from mccprobe.targets.protocol import Toolchain
 
 CONTEXT = {"help_option_names": ["-h", "--help"]}
 WITH_NAMES = {"help_option_names": ["--help"], "ignore_unknown_options": True}
-TOOLCHAINS = ("mcc", "sim", "clang")
 SIMULATED = "[SIMULATED: the stand-in's answers say nothing about mcc]"
 # subcommands in modules of their own, imported when they are called: name -> module, attribute, one line
 LATER: dict[str, tuple[str, str, str]] = {
@@ -62,7 +62,7 @@ _json_option = click.option("--json", "as_json", is_flag=True, help="one JSON do
 
 
 @flags.command("list", context_settings=CONTEXT)
-@click.option("--for", "compiler", type=click.Choice(["mcc", "clang"]), help="only flags of this compiler")
+@click.option("--for", "compiler", type=Compilers(), help="only flags of this compiler")
 @click.option("--risk", type=click.Choice(["promise", "unsafe", "ineffective", "fault"]), help="only flags with it")
 @click.option("--match", metavar="TEXT", default="", help="only flags with TEXT in name or purpose")
 @click.option("--pass", "pass_name", metavar="PASS", help="the options that switch off this pass (title or argument)")
@@ -168,14 +168,18 @@ def _toolchains(
     console: Console, names: tuple[str, ...], compilers: tuple[str, ...], mcc: str | None, musa_path: str | None
 ) -> list[Toolchain]:
     """Those that were named, else mcc if it is here, else clang; a stand-in only if it was named."""
-    from mccprobe.targets.choose import choose
-    from mccprobe.targets.mcc.toolchain import MccPaths, find_mcc
+    from mccprobe.targets import registry
+    from mccprobe.targets.choose import choose, wanted_of
+    from mccprobe.targets.mcc.toolchain import MccPaths
 
     paths = MccPaths(mcc, musa_path)
     if not names and not compilers:
-        names = ("mcc",) if mcc or find_mcc(paths).path else ("clang",)
+        wanted = wanted_of(paths, cache_directory())
+        offering = (target for target in registry.targets() if "flags" in target.offers)
+        names = (next(target.name for target in offering if target.present is not None and target.present(wanted)),)
         console.message(f"asking {names[0]}; others with --toolchain")
-    asked: list[tuple[str, str | None]] = [(name, None) for name in names] + [("clang", path) for path in compilers]
+    asked: list[tuple[str, str | None]] = [(name, None) for name in names]
+    asked += [(registry.AUTO, path) for path in compilers]
     chosen = [
         choose(name, sources=(), shipped=False, compiler=path, mcc=paths, cache=cache_directory())
         for name, path in asked
@@ -195,7 +199,7 @@ def _described(toolchain: Toolchain) -> dict[str, Any]:
 
 
 _toolchain_option = click.option(
-    "--toolchain", "names", type=click.Choice(TOOLCHAINS), multiple=True, help="which compiler; may be repeated"
+    "--toolchain", "names", type=Toolchains("flags", auto=False), multiple=True, help="which compiler; may be repeated"
 )
 _compiler_option = click.option("--compiler", "compilers", metavar="PATH", multiple=True, help="a clang to ask")
 _mcc_option = click.option("--mcc", metavar="PATH", help="the mcc to use")
@@ -254,14 +258,14 @@ def probe(
 
 
 @flags.command("harvest", context_settings=CONTEXT)
-@click.option("--toolchain", "name", type=click.Choice(TOOLCHAINS), help="which compiler")
+@click.option("--toolchain", "name", type=Toolchains("flags", auto=False), help="which compiler")
 @click.option("--compiler", metavar="PATH", help="a clang to ask")
 @_mcc_option
 @_musa_option
 @click.option("--listed", is_flag=True, help="ask with -help-list-hidden instead of -help-hidden")
 @click.option("--from", "help_file", metavar="FILE", help="read a saved text of -mllvm -help-hidden instead")
 @click.option("--defaults", "defaults_file", metavar="FILE", help="with --from: of -mllvm -print-all-options")
-@click.option("--for", "written_for", type=click.Choice(["mcc", "clang"]), help="with --from: whose options they are")
+@click.option("--for", "written_for", type=Compilers(), help="with --from: whose options they are")
 @click.option("--match", metavar="TEXT", default="", help="only options with TEXT in name or description")
 @click.option("--all", "everything", is_flag=True, help="also those that the catalogue has; their risks are not copied")
 @click.option("-o", "--output", metavar="FILE", help="where the catalogue file goes; standard output without it")
@@ -282,6 +286,7 @@ def harvest(
     """
     from mccprobe.base.errors import UsageError
     from mccprobe.cli.flags_lines import option_value
+    from mccprobe.targets import registry
     from mccprobe.targets.flags.ask import ask_options
     from mccprobe.targets.flags.catalogue import load_catalogue
     from mccprobe.targets.flags.datafile import shorten
@@ -305,12 +310,12 @@ def harvest(
         described = _described(toolchain)
         found = ask_options(toolchain, "-help-list-hidden" if listed else "-help-hidden")
         source = f"hidden help of {shorten(described['version'], 120)}{' ' + SIMULATED if toolchain.simulated else ''}"
-        written_for = "mcc" if toolchain.name == "mcc" and not toolchain.simulated else "clang"
+        written_for = registry.target(toolchain.name).options_of
     text = match.casefold()
     options = [one for one in found.options if text in one.name.casefold() or text in one.description.casefold()]
     new = [one for one in options if everything or catalogue.find(one.name) is None]
     if output or not as_json:
-        toml = catalogue_text(new, source=source, compiler=written_for or "mcc")
+        toml = catalogue_text(new, source=source, compiler=written_for or registry.compilers()[0])
         if output:
             _write(output, toml)
         else:

@@ -16,6 +16,7 @@ from mccprobe.cli.html_option import deliver, finished_run, html_options, page_p
 from mccprobe.cli.lazy import AliasedOption
 from mccprobe.cli.pace import Pace
 from mccprobe.cli.run_session import choose_root, refuse_changes, run_document, run_session
+from mccprobe.cli.toolchain_option import toolchain_option
 
 if TYPE_CHECKING:
     from mccprobe.report.pages.blocks import Page
@@ -49,8 +50,7 @@ Examples:
 @click.option("--budget", metavar="TIME", help="stop cleanly after TIME (600, 90s, 10m, 1h)")
 @click.option("--max-trials", type=click.IntRange(2), default=200, show_default=True, help="points in all")
 @click.option("--bound", type=click.IntRange(2), default=256, show_default=True, help="most points of exhaustive")
-@click.option("--toolchain", type=click.Choice(["auto", "mcc", "sim", "clang", "amdgcn"]), default="auto",
-              show_default=True)  # fmt: skip
+@toolchain_option("search")
 @click.option("--compiler", metavar="PATH", help="the clang to use")
 @click.option("--mcc", metavar="PATH", help="the mcc to use")
 @click.option("--musa-path", metavar="DIR", help="the MUSA toolkit to pin")

@@ -27,6 +27,7 @@ ENVIRONMENT: Rows = {
     "MCCPROBE_MCC": "the mcc to use, where --mcc is not given",
     "MCCPROBE_OBJDUMP": "the llvm-objdump that knows MTGPU, if it is not beside mcc",
     "MCCPROBE_TABLES": "folder of learned instruction tables [~/.local/share/mccprobe/tables]",
+    "MCCPROBE_TARGETS": "folders of further toolchains, separated as in PATH; their code is executed (SECURITY.md)",
     "MCCPROBE_KERNELS": "folder of kernels that stand in for the shipped ones",
     "MCCPROBE_WRAPPER": "of the wrapper: off passes every argument on as it is",
     "MCCPROBE_SET": "of the wrapper: this flag set instead of the installed one; none: no set",
@@ -66,14 +67,12 @@ WORDS: Rows = {
     "SIMULATED": "from the stand-in sim: x86-64 code with a planted fault; says nothing of mcc or of speed",
     "promise": "a flag that tells the compiler something; if that is not true, a wrong result is no compiler bug",
 }
-TOOLCHAINS: Rows = {
-    "auto": "mcc for .mu sources; sim for shipped kernels where mcc is missing; clang for C and C++",
-    "mcc": "Moore Threads' compiler: --mcc, MCCPROBE_MCC, --musa-path, MUSA_HOME, /usr/local/musa, PATH",
-    "sim": "the stand-in SDK: clang 14 behind mcc's command line, emulated on the CPU; marked SIMULATED everywhere",
-    "clang": "any clang from 13 on, or --compiler PATH, for ordinary programs",
-    "cuda": "nvcc and an NVIDIA GPU, for check, bench and report of the shipped kernels",
-    "amdgcn": "clang 14 for an AMD GPU, for report and disasm: compiles only",
-}
+
+
+def _toolchains() -> Rows:
+    from mccprobe.targets import registry
+
+    return registry.help_rows()
 
 
 def _exit_codes() -> Rows:
@@ -91,7 +90,7 @@ TOPICS: dict[str, Callable[[], Rows]] = {
     "exit-codes": _exit_codes,
     "environment": lambda: ENVIRONMENT,
     "words": lambda: WORDS,
-    "toolchains": lambda: TOOLCHAINS,
+    "toolchains": _toolchains,
     "kernels": lambda: _page("kernels"),
     "facts": lambda: _page("facts"),
 }

@@ -17,6 +17,7 @@ from mccprobe.base.errors import MccprobeError, SourceDoesNotCompile, ToolchainE
 from mccprobe.cli.common import FiniteRange, cache_directory
 from mccprobe.cli.lazy import AliasedOption
 from mccprobe.cli.pace import Pace
+from mccprobe.cli.toolchain_option import toolchain_option
 
 if TYPE_CHECKING:
     from mccprobe.oracle.kernel.records import Case
@@ -48,8 +49,7 @@ def kernel_options(command: Command) -> Command:
         click.option("--flag", "flags", multiple=True, metavar="NAME", help="catalogue name, NAME=VALUE, or as is"),
         click.option("--set", "sets", multiple=True, metavar="NAME", help="a flag set of the catalogue: gemm-s4000"),
         click.option("-D", "defines", multiple=True, metavar="NAME=VALUE", help="a parameter of kernel.toml"),
-        click.option("--toolchain", type=click.Choice(["auto", "mcc", "sim", "clang", "cuda"]), default="auto",
-                     show_default=True),
+        toolchain_option("check"),
         click.option("--compiler", metavar="PATH", help="the clang to use"),
         click.option("--mcc", metavar="PATH", help="the mcc to use"),
         click.option("--musa-path", metavar="DIR", help="the MUSA toolkit to pin"),

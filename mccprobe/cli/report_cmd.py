@@ -15,6 +15,7 @@ from mccprobe.cli.collector import no_collection
 from mccprobe.cli.common import cache_directory
 from mccprobe.cli.html_option import deliver, html_options, page_places
 from mccprobe.cli.pace import Pace
+from mccprobe.cli.toolchain_option import toolchain_option
 
 if TYPE_CHECKING:
     from mccprobe.report.pages.blocks import Page
@@ -42,8 +43,7 @@ Examples:
               help="private memory up to this is no spill")  # fmt: skip
 @click.option("--no-instructions", is_flag=True, help="leave them uncounted: no disassembler is run")
 @click.option("--compare", metavar="KERNEL", help="set the published figures of a shipped kernel beside it")
-@click.option("--toolchain", type=click.Choice(["auto", "mcc", "sim", "amdgcn", "cuda"]), default="auto",
-              show_default=True, help="compiles a source")  # fmt: skip
+@toolchain_option("report", "compiles a source")
 @click.option("--arch", default="mp_22", show_default=True, metavar="ARCH", help="target of a compile with mcc")
 @click.option("--compile-args", metavar="ARGS", help="arguments of that compile [default: kernel.toml, or -O3]")
 @click.option("--mcc", metavar="PATH", help="the mcc to use")

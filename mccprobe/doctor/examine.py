@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,21 +12,13 @@ from mccprobe.base.errors import ExitCode, MccprobeError
 from mccprobe.doctor.selftest import Checked, counted, self_test
 from mccprobe.doctor.subject import CONTRADICTED
 from mccprobe.doctor.surroundings import Cache, Part, find_parts, look_at_cache
+from mccprobe.targets import registry
+from mccprobe.targets.choose import wanted_of
 from mccprobe.targets.inventory import Entry, inventory
-from mccprobe.targets.mcc.toolchain import MccPaths, find_mcc, mcc_toolchain
+from mccprobe.targets.mcc.toolchain import MccPaths, find_mcc
 from mccprobe.targets.protocol import Toolchain
-from mccprobe.targets.sim.toolchain import sim_toolchain
 
-TOOLCHAINS = ("auto", "mcc", "sim")
 NO_MCC = "no mcc is here: what follows is the stand-in, and says nothing of mcc"
-# what the absence of a toolchain costs; the names are those of `mccprobe toolchains`
-COSTS = {
-    "mcc": "nothing can be said of a user's own .mu kernel; install the MUSA SDK, or name it with --mcc PATH",
-    "sim": "the shipped kernels cannot be tried without mcc; apt-get install clang-14 lld-14 llvm-14-dev",
-    "amdgcn": "no other GPU's figures for a .mu source; apt-get install clang-14 lld-14",
-    "cuda": "nothing of mcc is missing; kernels cannot be checked on an NVIDIA GPU",
-    "clang": "C and C++ programs cannot be bisected; apt-get install clang-14",
-}
 
 
 @dataclass(frozen=True)
@@ -102,7 +94,7 @@ class Examination:
 
 def costs_of(entry: Entry) -> str:
     """What it costs that this toolchain is not here; "" if it is."""
-    return "" if entry.found else COSTS.get(entry.name, "")
+    return "" if entry.found else registry.target(entry.name).absent
 
 
 def examine(
@@ -135,7 +127,10 @@ def _self_test(request: Request, tell: Callable[[int, int, str], None]) -> SelfT
 
 
 def _chosen(request: Request) -> tuple[Toolchain, str]:
-    """mcc if it is here, else the stand-in, and the sentence about it."""
-    if request.toolchain == "sim" or (request.toolchain == "auto" and find_mcc(request.mcc).path is None):
-        return sim_toolchain(request.cache), NO_MCC if request.toolchain == "auto" else ""
-    return mcc_toolchain(request.mcc, None), ""
+    """The one that was named; else mcc if it is here, else the stand-in, and the sentence about it."""
+    wanted = replace(wanted_of(request.mcc, request.cache), anew=True)
+    if request.toolchain != registry.AUTO:
+        return registry.target(request.toolchain).find(wanted).toolchain, ""
+    offering = [target for target in registry.targets() if "doctor" in target.offers]
+    here = next((target for target in offering if target.present is not None and target.present(wanted)), None)
+    return (here or registry.emulator()).find(wanted).toolchain, "" if here else NO_MCC

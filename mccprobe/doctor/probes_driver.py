@@ -15,7 +15,7 @@ from mccprobe.targets.flags.catalogue import load_catalogue
 from mccprobe.targets.flags.entries import Flag
 from mccprobe.targets.llvm.jobs import JobKind, front_end_argv
 from mccprobe.targets.llvm.probe import ARCHITECTURES, KERNEL, accepted_pins
-from mccprobe.targets.mcc.toolchain import toolkit_root
+from mccprobe.targets.mcc.toolkit import toolkit_root
 
 LLVM_MAJOR = 14  # of mcc 5.2.0 and of the article's 3.1.0
 LIMIT = "-opt-bisect-limit"

@@ -10,6 +10,7 @@ from mccprobe.doctor.probes import probe
 from mccprobe.doctor.subject import Answer, Subject, Unasked, answer, no, why, yes
 from mccprobe.objects.binary.metadata import ALL_ONES
 from mccprobe.objects.model.limits import ARTICLE_LIMITS, PUBLIC_LIMITS
+from mccprobe.targets import registry
 from mccprobe.targets.llvm.jobs import JobKind
 from mccprobe.targets.llvm.llvm_tools import find_tool
 from mccprobe.tuning.check.launchable import kernels_in
@@ -119,7 +120,7 @@ def all_ones_is_none(subject: Subject) -> Answer:
 @probe
 def llvm_tools_match(subject: Subject) -> Answer:
     compiler = subject.require_job(JobKind.DEVICE_COMPILE).argv[0]
-    elsewhere = subject.toolchain.name != "mcc"
+    elsewhere = not registry.target(subject.toolchain.name).own_tools
     found = [find_tool(name, compiler, elsewhere=elsewhere) for name in ("llc", "opt")]
     wrong = [one for one in found if isinstance(one, str)]
     right = [str(one.path) for one in found if not isinstance(one, str)]

@@ -22,7 +22,6 @@ from mccprobe.objects.isa.records import Listing
 from mccprobe.targets.llvm.jobs import Job, JobKind, back_end_argv, parse_jobs
 from mccprobe.targets.llvm.locate import is_program
 from mccprobe.targets.llvm.probe import ARCHITECTURES, KERNEL, PROBE_TIMEOUT_S, PROGRAM
-from mccprobe.targets.mcc.toolchain import MccToolchain, toolkit_root
 from mccprobe.targets.protocol import Toolchain
 
 CONFIRMED, CONTRADICTED, UNCHECKED = "confirmed", "contradicted", "unchecked"
@@ -147,9 +146,7 @@ class Subject:
     @functools.cached_property
     def root(self) -> Path | None:
         """The toolkit."""
-        if isinstance(self.toolchain, MccToolchain):
-            return self.toolchain.root
-        return toolkit_root(self.toolchain.identify().path, None)
+        return self.toolchain.root
 
     def require_root(self) -> Path:
         if self.root is None:

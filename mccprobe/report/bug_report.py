@@ -14,6 +14,7 @@ from typing import Any
 
 from mccprobe.report.bug_report_blocks import Block, Bullets, Document, Listing, Paragraph, Section, Table, marked
 from mccprobe.report.bug_report_words import Code, Foreign, Piece, Pieces, Words
+from mccprobe.targets import registry
 
 STYLES = ("llvm", "gcc", "vendor")
 # What each reader asks for first. LLVM: which pass, what IR, one opt line (llvm/docs/HowToSubmitABug). GCC:
@@ -202,10 +203,12 @@ class _Writer:
     def _versions(self) -> list[Block]:
         facts, result = self.facts, self.result
         toolchain = str(result.get("toolchain", ""))
+        known = registry.find(toolchain)
         items = [self.say("versions.toolchain", name=Code(toolchain))]
         if facts.machine:
             items.append(self.say("versions.target", machine=Code(facts.machine)))
-        items.append(self.say("versions.host_only" if toolchain == "clang" else "versions.unknown_device"))
+        host_only = known is not None and not known.device
+        items.append(self.say("versions.host_only" if host_only else "versions.unknown_device"))
         items.append(self.say("versions.tool", version=Code(str(result.get("tool_version", "")))))
         version = facts.compiler_text or str((result.get("compiler") or {}).get("version") or "")
         blocks: list[Block] = [Bullets(tuple(items)), Listing(version, "", self.say("versions.compiler"))]

@@ -14,7 +14,7 @@ from typing import Any
 
 from mccprobe import __version__
 from mccprobe.base.errors import InputError, MccprobeError
-from mccprobe.build.device_source import SourceOptions, compile_source, is_source, ptxas_text, sources_and_arguments
+from mccprobe.build.device_source import SourceOptions, compile_source, is_source, resource_text, sources_and_arguments
 from mccprobe.objects.binary.read import is_simulated, read_images, read_kernels
 from mccprobe.objects.binary.records import DeviceImage, KernelMetadata
 from mccprobe.objects.isa.by_table import tables_folder
@@ -26,9 +26,10 @@ from mccprobe.report.demangled import demangled
 from mccprobe.report.disasm_record import ImageView, view
 from mccprobe.report.host_elf import SIM_HEADING, host_kernels
 from mccprobe.report.instructions import ImageCode, disassemblers, image_code
-from mccprobe.report.ptxas import parse_ptxas
 from mccprobe.report.published import Comparison, compare
-from mccprobe.targets.nvidia.toolchain import cuda_toolchain
+from mccprobe.targets import registry
+from mccprobe.targets.choose import wanted_of
+from mccprobe.targets.protocol import ResourceText, Target
 
 
 @dataclass(frozen=True)
@@ -101,8 +102,9 @@ def report_on(
     with tempfile.TemporaryDirectory(prefix="mccprobe-report-") as folder:
         for number, path in enumerate(request.files):
             tell(number, len(request.files), str(path))
-            if request.source.toolchain == "cuda" and is_source(path):
-                kernels += _on_nvidia(path, request, Path(folder), told)
+            named = registry.find(request.source.toolchain)
+            if named is not None and named.printed is not None and is_source(path):
+                kernels += _printed(named, named.printed, path, request, Path(folder), told)
                 continue
             for file, heading, simulated in _inputs(path, request.source, Path(folder), told):
                 for image in _readable(path, file, warnings):
@@ -130,16 +132,18 @@ def report_on(
     return ResourceReport(tuple(kernels), *once, comparison, functions)
 
 
-def _on_nvidia(path: Path, request: ReportRequest, scratch: Path, told: list[str]) -> list[KernelResources]:
-    """What ptxas says of a source for this machine's GPU: another GPU's numbers, and headed so."""
-    toolchain = cuda_toolchain()
-    told.append(f"{path} compiled by nvcc for the {toolchain.heading}")
+def _printed(
+    target: Target, printed: ResourceText, path: Path, request: ReportRequest, scratch: Path, told: list[str]
+) -> list[KernelResources]:
+    """What the compiler itself prints of a source."""
+    toolchain = target.find(wanted_of(request.source.mcc, request.source.cache)).toolchain
+    told.append(f"{path} compiled by {printed.compiler} for the {toolchain.heading}")
     sources, args = sources_and_arguments(path, request.source)
-    mix = InstructionMix(None, reason="not counted: ptxas tells resources only")
+    mix = InstructionMix(None, reason=printed.uncounted)
     return [
         resources_of(metadata, origin=str(source), options=request.options, mix=mix, heading=toolchain.heading)
         for source in sources
-        for metadata in parse_ptxas(ptxas_text(toolchain, source, args, scratch))
+        for metadata in printed.parse(resource_text(toolchain, printed, source, args, scratch))
     ]
 
 

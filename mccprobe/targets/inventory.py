@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mccprobe.base.errors import MccprobeError
-from mccprobe.targets.amdgcn.toolchain import amdgcn_toolchain
-from mccprobe.targets.clang.toolchain import ClangToolchain
-from mccprobe.targets.llvm import locate
-from mccprobe.targets.mcc.toolchain import MccPaths, find_mcc, mcc_toolchain
-from mccprobe.targets.nvidia.toolchain import cuda_toolchain
-from mccprobe.targets.protocol import Toolchain
-from mccprobe.targets.sim.toolchain import sim_toolchain
+from mccprobe.targets.protocol import Target, Toolchain, Wanted
+
+if TYPE_CHECKING:
+    from mccprobe.targets.mcc.toolchain import MccPaths
 
 
 @dataclass(frozen=True)
@@ -36,19 +34,25 @@ class Entry:
 
 
 def inventory(paths: MccPaths, cache: Path) -> list[Entry]:
-    """mcc, the stand-ins and every clang of PATH, each probed."""
-    entries = [_mcc(paths, cache), _sim(cache)]
-    entries += [_described("amdgcn", amdgcn_toolchain), _described("cuda", cuda_toolchain)]
-    clangs = locate.installed_clangs()
-    entries += [_described("clang", lambda p=path: ClangToolchain([str(p)])) for path in clangs.values()]
-    if not clangs:
-        entries.append(Entry("clang", False, notes=("Debian: apt-get install clang-14",)))
-    return entries
+    """Every target, probed; targets that may have several compilers here come last."""
+    from mccprobe.targets import registry
+    from mccprobe.targets.choose import wanted_of
+
+    wanted = wanted_of(paths, cache)
+    every = sorted(registry.targets(), key=lambda target: target.path_option == "compiler")
+    return [entry for target in every for entry in _listed(target, wanted)]
 
 
-def _described(name: str, make: Any) -> Entry:
+def _listed(target: Target, wanted: Wanted) -> list[Entry]:
+    if target.listed is not None:
+        return target.listed(wanted)
+    return [entry_of(target.name, lambda: target.find(wanted).toolchain)]
+
+
+def entry_of(name: str, make: Callable[[], Toolchain]) -> Entry:
+    """The line of one compiler, which is probed."""
     try:
-        toolchain: Toolchain = make()
+        toolchain = make()
         identity = toolchain.identify()
         able = toolchain.capabilities()
     except MccprobeError as error:
@@ -58,17 +62,3 @@ def _described(name: str, make: Any) -> Entry:
         toolchain.name, True, str(identity.path), identity.version, toolchain.simulated,
         {kind: getattr(able, kind) for kind in kinds}, able.notes,
     )  # fmt: skip
-
-
-def _mcc(paths: MccPaths, cache: Path) -> Entry:
-    try:
-        found = find_mcc(paths)
-    except MccprobeError as error:
-        return Entry("mcc", False, notes=(error.message, error.hint))
-    if found.path is None:
-        return Entry("mcc", False, notes=("looked at: " + ", ".join(found.looked),))
-    return _described("mcc", lambda: mcc_toolchain(paths, cache))
-
-
-def _sim(cache: Path) -> Entry:
-    return _described("sim", lambda: sim_toolchain(cache))

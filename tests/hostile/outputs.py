@@ -213,7 +213,7 @@ def read_pipeline(data: bytes, scratch: Path) -> object:
 
 
 def read_ptxas(data: bytes, scratch: Path) -> object:
-    from mccprobe.report.ptxas import parse_ptxas
+    from mccprobe.targets.nvidia.ptxas import parse_ptxas
 
     return [json.dumps(kernel.raw) for kernel in parse_ptxas(text_of(data))]
 

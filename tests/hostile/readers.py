@@ -187,7 +187,7 @@ def rows() -> tuple[Reader, ...]:
         row("mir", "text", "why.mir_text.parse_mir why.mir_text.readable", outputs.read_mir, outputs.mir_seeds),
         row("verifier", "text", "why.where_verifier._Reader", outputs.read_verifier, lambda: [outputs.VERIFIER]),
         row("pipeline", "text", "why.ir_pipeline.single_pass_texts", outputs.read_pipeline, lambda: [outputs.PIPELINE]),
-        row("ptxas", "text", "report.ptxas.parse_ptxas", outputs.read_ptxas, outputs.ptxas_seeds),
+        row("ptxas", "text", "targets.nvidia.ptxas.parse_ptxas", outputs.read_ptxas, outputs.ptxas_seeds),
         row(
             "host-answer",
             "json",

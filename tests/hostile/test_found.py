@@ -32,9 +32,9 @@ from mccprobe.objects.isa.listing import parse_listing
 from mccprobe.objects.isa.operands import parse_operand
 from mccprobe.objects.isa.records import Function
 from mccprobe.oracle.kernel.spec import load_kernel
-from mccprobe.report.ptxas import parse_ptxas
 from mccprobe.targets.llvm.command import split_response_text
 from mccprobe.targets.llvm.findings import from_document
+from mccprobe.targets.nvidia.ptxas import parse_ptxas
 from mccprobe.tuning.flag_search.space import default_space
 from mccprobe.tuning.flag_search.trials import read_trials
 from mccprobe.tuning.lab.record import LabReportUnreadable, read_observation

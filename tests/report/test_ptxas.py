@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mccprobe.report.ptxas import parse_ptxas
+from mccprobe.targets.nvidia.ptxas import parse_ptxas
 
 ROOT = Path(__file__).resolve().parents[2]
 # as ptxas of CUDA 13 prints it

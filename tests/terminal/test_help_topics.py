@@ -13,10 +13,10 @@ import pytest
 from mccprobe.base.errors import EXIT_CODE_MEANINGS
 from mccprobe.bisection.run import Status
 from mccprobe.cli import COMMANDS
-from mccprobe.cli.help_cmd import ENVIRONMENT, MEANINGS, TOOLCHAINS, TOPICS, WORDS
+from mccprobe.cli.help_cmd import ENVIRONMENT, MEANINGS, TOPICS, WORDS
 from mccprobe.oracle.checks import Expected, ReferenceOracle
 from mccprobe.oracle.verdict import Verdict
-from mccprobe.targets.choose import NAMES
+from mccprobe.targets import registry
 
 RunCli = Callable[..., Any]
 # how a variable is read: Python, C and C++, shell, and through a helper that takes its name
@@ -81,7 +81,7 @@ def test_every_word_of_a_verdict_and_of_a_status_is_explained() -> None:
 
 
 def test_every_toolchain_is_explained() -> None:
-    assert set(NAMES) <= set(TOOLCHAINS)
+    assert set(registry.names()) <= set(TOPICS["toolchains"]())
 
 
 @pytest.mark.parametrize("topic", TOPICS)

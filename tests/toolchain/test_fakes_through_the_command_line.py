@@ -101,7 +101,7 @@ def test_a_fault_that_fixed_addresses_hide_is_looked_for_with_other_layouts(
     ("name", "message"),
     [
         ("mcc_without_jobs", "-### shows no jobs, so its compiles cannot be replayed"),
-        ("mcc_prints_no_bisect", "prints no BISECT lines for -opt-bisect-limit=-1"),
+        ("mcc_prints_no_bisect", "logs no pass for -opt-bisect-limit=-1"),
     ],
 )
 def test_a_compiler_that_cannot_be_bisected(

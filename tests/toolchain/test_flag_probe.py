@@ -12,7 +12,7 @@ from mccprobe.base.errors import ExitCode
 from mccprobe.base.process import RunSpec, run
 from mccprobe.targets.llvm.flag_probe import not_taken
 
-COMPILER = cast("Any", SimpleNamespace(driver=("mcc",)))
+COMPILER = cast("Any", SimpleNamespace(driver=("mcc",), incomplete=""))
 ARGV = ("-mllvm", "-x")
 
 

@@ -27,11 +27,12 @@ from mccprobe.base.errors import (
 from mccprobe.base.files import create_file, remove_dead_drafts, replace_file
 from mccprobe.build.wrapper.flagset import WrapperSets
 from mccprobe.build.wrapper.script import Stamp, generate, read_stamp
+from mccprobe.targets import registry
 from mccprobe.targets.llvm import locate
 from mccprobe.targets.mcc.toolchain import MccPaths, find_mcc
 from mccprobe.targets.protocol import Identity
 
-COMMAND = "mcc"
+COMMAND = next(target.wrapped for target in registry.SHIPPED if target.wrapped)
 # programs that stand under a compiler's name and look for the next one of that name in PATH: behind the wrapper they
 # would find the wrapper. In front of it they are fine.
 LAUNCHERS = frozenset(("ccache", "sccache", "distcc", "icecc", "colorgcc"))

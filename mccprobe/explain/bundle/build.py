@@ -20,10 +20,10 @@ from mccprobe.explain.bundle.sources import Layout, map_paths
 from mccprobe.oracle.checks import observe
 from mccprobe.report.bug_report import bisect_part, title_pieces
 from mccprobe.report.bug_report_words import load_words, plain_text
+from mccprobe.targets import registry
 from mccprobe.targets.llvm.command import is_cxx
-from mccprobe.targets.llvm.driver import ClangDriver
 from mccprobe.targets.llvm.inherited import mapped
-from mccprobe.targets.llvm.jobs import JobKind, front_end_argv
+from mccprobe.targets.llvm.jobs import JobKind
 from mccprobe.targets.protocol import Toolchain
 
 REPRO_TIMEOUT_S = 1800.0  # of one compile, and of repro.sh: ends what hangs
@@ -55,7 +55,7 @@ def make_repro(making: Making, temporary: Path) -> tuple[Repro, dict[str, Any]]:
         toolchain=str(request["toolchain"]),
         simulated=bool(finished.result.get("simulated")),
         compiler=Path(request["compiler"]).name,
-        driver_args=("--driver-mode=g++",) if cxx and request["toolchain"] == "clang" else (),
+        driver_args=registry.target(str(request["toolchain"])).cxx_arguments if cxx else (),
         source=layout.place(finished.source),
         inputs=tuple(layout.place(path) for path in finished.inputs),
         bad=own,
@@ -69,8 +69,7 @@ def make_repro(making: Making, temporary: Path) -> tuple[Repro, dict[str, Any]]:
     )  # fmt: skip
     bad: dict[str, Any] = {}
     if making.toolchain is not None:
-        if isinstance(making.toolchain, ClangDriver):
-            making.toolchain.inherited = taken
+        making.toolchain.inherited = taken
         work = temporary / "work"
         shutil.copytree(making.staging, work)
         if reference is not None and kind == "reference":
@@ -163,12 +162,15 @@ def add_bitcode(making: Making, temporary: Path) -> str:
         return error.message
     jobs = [job for job in recording.jobs if job.kind is JobKind.DEVICE_COMPILE]
     jobs = jobs or [job for job in recording.jobs if job.kind is JobKind.COMPILE]
+    counter = making.toolchain.counter
+    if counter is None or not counter.has_ir:
+        return f"{making.toolchain.name} shows no intermediate code"
     for job in jobs:
         name = f"bitcode/{Path(source).stem}{'-' + job.arch if job.arch and len(jobs) > 1 else ''}.bc"
         output = work / "out.bc"
         argv = [
             source if argument == str(work / source) else _without_folder(argument)
-            for argument in front_end_argv(job, str(output))
+            for argument in counter.front_end(job, str(output))
         ]
         result = run(RunSpec(argv, cwd=work, env=making.toolchain.environment(work), timeout_s=REPRO_TIMEOUT_S))
         if not result.ok or not output.is_file():

@@ -52,6 +52,7 @@ from mccprobe.report.bug_report import BundleFacts, bisect_part, build_document
 from mccprobe.report.bug_report_words import load_words, plain_text
 from mccprobe.report.render_bug import render
 from mccprobe.report.scrub import Removed, Scrubber
+from mccprobe.targets import registry
 from mccprobe.targets.llvm.inherited import mapped
 
 SCHEMA_VERSION = 1
@@ -249,7 +250,7 @@ def _add_report(
         version = run(RunSpec([*making.toolchain.driver, "--version"], timeout_s=60.0))
         compiler_text = scrubber.text(version.stdout_text.strip())
         described = making.toolchain.identify().resolved.parent.parent / "version.json"
-        if finished.request["toolchain"] in ("mcc", "sim") and described.is_file():
+        if registry.target(str(finished.request["toolchain"])).sdk_headers and described.is_file():
             toolkit = scrubber.text(described.read_text("utf-8", "replace").strip())
     making.files.sort(key=lambda entry: entry[0])
     kinds: Counter[str] = Counter()

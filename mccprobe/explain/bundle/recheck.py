@@ -35,6 +35,7 @@ from mccprobe.explain.bundle.make import SCHEMA_VERSION as BUNDLE_VERSION
 from mccprobe.oracle.checks import ReferenceOracle
 from mccprobe.oracle.verdict import Outcome, Verdict
 from mccprobe.report.record import BisectReport, Culprit, Status
+from mccprobe.targets import registry
 from mccprobe.targets.flags.datafile import shorten
 from mccprobe.targets.llvm.inherited import VARIABLES
 
@@ -177,11 +178,13 @@ def recheck(
 
 
 def _with_compiler(report: OldReport, compiler: str) -> BisectOptions:
-    if compiler == "sim":
-        return replace(report.options, toolchain="sim")
-    if report.toolchain == "mcc":
-        return replace(report.options, toolchain="mcc", mcc=compiler)
-    return replace(report.options, compiler=compiler)
+    named, own = registry.find(compiler), registry.find(report.toolchain)
+    if named is not None and not named.path_option:  # it brings its own compiler
+        return replace(report.options, toolchain=named.name)
+    changed: dict[str, Any] = {"compiler": compiler}
+    if own is not None and own.path_option:
+        changed = {"toolchain": own.name, own.path_option: compiler}
+    return replace(report.options, **changed)
 
 
 def _answer(

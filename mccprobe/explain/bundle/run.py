@@ -18,13 +18,11 @@ from mccprobe.base.paths import read_file, require_plain_folder
 from mccprobe.bisection.options import BisectOptions
 from mccprobe.bisection.request import digest_of
 from mccprobe.report.bug_report import bisect_part
-from mccprobe.targets.choose import choose
+from mccprobe.targets import registry
 from mccprobe.targets.flags.datafile import shorten
 from mccprobe.targets.llvm.command import link_options, mllvm_value, split_arguments
 from mccprobe.targets.llvm.inherited import VARIABLES
-from mccprobe.targets.mcc.toolchain import MccPaths
-from mccprobe.targets.protocol import Toolchain
-from mccprobe.targets.sim.toolchain import SimToolchain
+from mccprobe.targets.protocol import Toolchain, Wanted
 
 MOST_DOCUMENT_BYTES = 256 << 20  # of run.json and result.json: some kilobytes
 REDUCED = "reduced"  # folder of a run in which `mccprobe reduce` works
@@ -108,14 +106,10 @@ class FinishedRun:
 
     def rebuilt_options(self) -> BisectOptions:
         """The options of the bisection that the result tells of: with its flags and its very compiler."""
-        compiler = str(self.request["compiler"])
-        changed: dict[str, Any] = {"flags": self.flag_names}
-        if self.request["toolchain"] == "mcc":
-            changed |= {"toolchain": "mcc", "mcc": compiler}
-        elif self.request["toolchain"] == "sim":
-            changed |= {"toolchain": "sim"}
-        else:
-            changed |= {"toolchain": "clang", "compiler": compiler}
+        target = registry.target(str(self.request["toolchain"]))
+        changed: dict[str, Any] = {"flags": self.flag_names, "toolchain": target.name}
+        if target.path_option:
+            changed[target.path_option] = str(self.request["compiler"])
         return replace(self.options, **changed)
 
     def reduced(self) -> Path | None:
@@ -138,12 +132,11 @@ class FinishedRun:
         compiler, name = str(self.request["compiler"]), str(self.request["toolchain"])
         if not Path(compiler).is_file():
             raise CompilerNotFound(compiler, (), hint="the compiler of the run is not here any more")
-        if name == "sim":
-            return SimToolchain(Path(compiler))
-        return choose(
-            name, sources=[str(self.source)], shipped=True, compiler=compiler if name == "clang" else None,
-            mcc=MccPaths(compiler if name == "mcc" else None, self.options.musa_path), cache=cache,
-        ).toolchain  # fmt: skip
+        target = registry.target(name)
+        options = {target.path_option or "compiler": compiler}
+        if self.options.musa_path:
+            options["musa_path"] = self.options.musa_path
+        return target.find(Wanted(cache, (str(self.source),), shipped=True, options=options)).toolchain
 
 
 def _document(path: Path) -> dict[str, Any]:

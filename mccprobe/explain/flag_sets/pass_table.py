@@ -82,7 +82,7 @@ def _cells(workspace: Workspace, report: BisectReport, culprit: Culprit, flag: s
                 options, how = (option,), option
             elif state == "off" and flag == "on":
                 limit = culprit.execution - 1
-                how = f"-opt-bisect-limit={limit} (it and all later ones)"
+                how = f"{unit.recorded.counter.spelled(limit)} (it and all later ones)"
             elif state == "off":
                 how = "not run: numbers differ between builds, and no option switches it off"
                 yield _Cell(flag, state, function, judge, None, how)

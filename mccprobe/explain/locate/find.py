@@ -35,6 +35,8 @@ def where_in_pass(
     culprit = report.culprit
     if culprit is None:
         return Where(StepState.NOT_RUN, reason="no pass was named")
+    if not workspace.unit.recorded.counter.has_ir:
+        return Where(StepState.NOT_RUN, reason=f"{report.toolchain} shows no intermediate code")
     if deadline.passed:
         return Where(StepState.BUDGET, reason="the time budget is spent")
     folder.mkdir(parents=True, exist_ok=True)

@@ -24,7 +24,7 @@ from mccprobe.explain.locate.judge import BudgetEnded, ObjectJudge
 from mccprobe.oracle.verdict import Verdict
 from mccprobe.report.record import BisectReport, Culprit
 from mccprobe.report.why_record import StepState, Where
-from mccprobe.targets.llvm.jobs import back_end_argv, front_end_argv, without_llvm_passes
+from mccprobe.targets import registry
 from mccprobe.targets.llvm.llvm_tools import LlvmTool, find_tool, llvm_options, plugins
 
 MOST_FUNCTIONS = 3  # shown of a pass that changed more than one
@@ -79,7 +79,7 @@ class _Work:
         self.judge = ObjectJudge(workspace, report, deadline)
         source = self.unit.recorded
         self.cc1 = source.jobs[source.active].argv
-        elsewhere = workspace.request.toolchain.name != "mcc"
+        elsewhere = not registry.target(workspace.request.toolchain.name).own_tools
         self.opt = find_tool("opt", self.cc1[0], elsewhere=elsewhere)
         self.sides: list[Path] = []
         self.shown: list[str] = []  # functions in the diff
@@ -143,7 +143,7 @@ class _Work:
         source = self.unit.recorded
         if isinstance(self.opt, str):
             return None
-        argv = _keeping_names(front_end_argv(source.jobs[source.active], OUTPUT))
+        argv = _keeping_names(source.counter.front_end(source.jobs[source.active], OUTPUT))
         template = source.template()
         front = self._path(
             self.compile(replace(template, argv=(*source.prefix, *argv), suffix=".bc", label="front end, with names"))
@@ -160,8 +160,10 @@ class _Work:
         for limit in (number - 1, number):
             job = self.unit.job(limit, emit="-emit-llvm", label=f"{self.unit.tag} IR at {limit}")
             if named is not None:
-                options = [*self.unit.options, f"-opt-bisect-limit={limit}"]
-                argv = back_end_argv(source.jobs[source.active], str(named), OUTPUT, options=options, emit="-emit-llvm")
+                argv = source.counter.at_limit(
+                    source.jobs[source.active], str(named), OUTPUT, limit=limit, options=self.unit.options,
+                    emit="-emit-llvm", bitcode=True,
+                )  # fmt: skip
                 job = replace(job, argv=(*source.prefix, *_keeping_names(argv)), label=f"named IR at {limit}")
             outcome = self.compile(job)
             path = self._path(outcome)
@@ -248,14 +250,15 @@ class _Work:
         """-O0 first: it believes least of what a pass deduced."""
         source = self.unit.recorded
 
-        def own(path: Path, label: str, *further: str) -> CompileJob:
-            options = [*self.unit.options, *further]
-            argv = back_end_argv(source.jobs[source.active], str(path), OUTPUT, options=options)
-            return replace(source.template(), argv=(*source.prefix, *without_llvm_passes(argv)), label=label)
+        def own(path: Path, label: str, limit: int | None = None) -> CompileJob:
+            argv = source.counter.at_limit(
+                source.jobs[source.active], str(path), OUTPUT, limit=limit, options=self.unit.options, bitcode=True
+            )
+            return replace(source.template(), argv=(*source.prefix, *source.counter.code_generator(argv)), label=label)
 
         return (
             _Back(self.unit.plain_back_end_job, PLAIN),
-            _Back(lambda path, label: own(path, label, "-opt-bisect-limit=0"), SKIPPING),
+            _Back(lambda path, label: own(path, label, 0), SKIPPING),
             _Back(own, OWN),
         )
 

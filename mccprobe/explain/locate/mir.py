@@ -27,10 +27,12 @@ from mccprobe.oracle.verdict import Verdict
 from mccprobe.report.record import BisectReport, Culprit
 from mccprobe.report.why_record import BadInstruction, Confirmed, StepState, Where
 from mccprobe.search.mixes import MixResult, MixStatus, Parts, find_border, find_in_mixes
+from mccprobe.targets import registry
+from mccprobe.targets.llvm.counter import CC1
 from mccprobe.targets.llvm.llvm_tools import find_tool
 from mccprobe.targets.passes.mixes import mix_evidence
 
-SWITCHED_OFF = "-opt-bisect-limit=0"  # in one stage: skips what this stage could skip
+SWITCHED_OFF = CC1.spelled(0)  # in one stage: skips what this stage could skip
 MOST_NAMED = 4  # instructions in one answer; more that hang together are no instruction but a rewriting
 CONFIRM_RUNS = 2
 _CONFIRMED = {MixStatus.BOTH_SIDES: Confirmed.BOTH_SIDES, MixStatus.ALL_TOGETHER: Confirmed.ALL_TOGETHER}
@@ -99,7 +101,7 @@ def open_stages(workspace: Workspace) -> Stages:
     """Raises StageFailed where this LLVM's own tools are not there."""
     source = workspace.unit.recorded
     compiler = source.jobs[source.active].argv[0]
-    vendor = workspace.request.toolchain.name == "mcc"
+    vendor = registry.target(workspace.request.toolchain.name).own_tools
     tools = [find_tool(name, compiler, elsewhere=not vendor) for name in ("llc", "opt")]
     missing = [tool for tool in tools if isinstance(tool, str)]
     if missing:
@@ -125,7 +127,7 @@ def _stage(
     unit = stages.workspace.unit
     if stages.one_step() != unit.base[unit.recorded.active]:
         answer.notes.append("llc's object of the whole code generator differs from the compiler's own, byte for byte")
-        if stages.workspace.request.toolchain.name == "mcc":
+        if registry.target(stages.workspace.request.toolchain.name).own_tools:
             raise StageFailed("llc does not give mcc's own object, so what it shows says nothing about mcc")
     cut = stages.cut_point(culprit, argument)
     pre = stages.before(cut)

@@ -22,9 +22,9 @@ from mccprobe.build.line_feed import LineFeed
 from mccprobe.build.store import keep_object
 from mccprobe.build.unit import UNLIMITED
 from mccprobe.report.record import Culprit
+from mccprobe.targets.llvm.counter import CC1
 from mccprobe.targets.llvm.jobs import option_key
 from mccprobe.targets.llvm.llvm_tools import LlvmTool, llc_arguments, llvm_options
-from mccprobe.targets.llvm.opt_bisect import parse_line
 
 _ARGUMENT = re.compile(r"(?<=\s)-([\w-]+)")
 
@@ -182,12 +182,12 @@ class Stages:
 
         def read(chunk: bytes) -> bytes:
             for line in lines.feed(chunk):
-                execution = parse_line(line.decode("utf-8", "replace"))
+                execution = CC1.parse_line(line.decode("utf-8", "replace"))
                 if execution is not None and execution.number <= limit:
                     seen.append((execution.number, execution.name, execution.function))
             return b""
 
-        options = [*self.options, f"-opt-bisect-limit={limit}"]
+        options = [*self.options, CC1.spelled(limit)]
         with self.ledger.run.scratch("log") as scratch:
             argv = self.llc_argv(self.named, options, output=str(scratch / "object"))
             run(RunSpec(argv, timeout_s=self._template.timeout_s, on_stderr=read))

@@ -37,7 +37,6 @@ from mccprobe.oracle.checks import Expected, Oracle, observe
 from mccprobe.oracle.verdict import Verdict
 from mccprobe.targets.llvm.command import language, split_arguments
 from mccprobe.targets.llvm.inherited import prefix
-from mccprobe.targets.llvm.opt_bisect import parse_line
 
 YES, NO = 0, 1
 COMPLAINT = re.compile(rb"runtime error:|ERROR: \w+Sanitizer|WARNING: \w+Sanitizer|SUMMARY: \w+Sanitizer")
@@ -133,7 +132,7 @@ def executions(unit: Unit, title: str, symbol: str) -> list[int]:
         for line in lines.feed(chunk):
             if wanted not in line:
                 continue
-            execution = parse_line(line.decode("utf-8", "replace"))
+            execution = unit.recorded.counter.parse_line(line.decode("utf-8", "replace"))
             if not execution or not execution.ran or execution.name != title:
                 continue
             if not symbol or not execution.function or symbol in execution.function.split(", "):

@@ -54,6 +54,7 @@ from mccprobe.explain.reduce.interesting import (
 from mccprobe.oracle.checks import observe
 from mccprobe.report.record import Culprit
 from mccprobe.report.why_record import StepState
+from mccprobe.targets import registry
 from mccprobe.targets.llvm import locate
 from mccprobe.targets.llvm.command import is_cxx
 
@@ -286,7 +287,7 @@ def _task(
             ) from refused
         if ir:
             notes.append("IR: no sanitizer applies; variants with more undefined operands than before are refused")
-        elif request.toolchain.name != "clang":
+        elif registry.target(request.toolchain.name).device:
             notes.append("device code: no sanitizer applies; a trap of the emulator is no answer, so it is refused")
         else:
             clean = []

@@ -28,6 +28,7 @@ from mccprobe.oracle.kernel.spec import load_kernel
 from mccprobe.oracle.verdict import Verdict
 from mccprobe.report.record import BisectReport, Status
 from mccprobe.report.why_record import OtherKernel, Signature, Where
+from mccprobe.targets import registry
 from mccprobe.targets.llvm.command import split_arguments
 
 MOST_SHIPPED = 8  # kernels tried unasked: each costs two compiles of a device and a host half
@@ -102,7 +103,7 @@ def _others(report: BisectReport, also: Sequence[str]) -> list[_Other]:
     source = Path(report.source).resolve()
     named = [_named(Path(name)) for name in also]
     known = {other.path.resolve() for other in named}
-    shipped = find_shipped_kernels() if report.toolchain in ("mcc", "sim") else []
+    shipped = find_shipped_kernels() if registry.target(report.toolchain).device else []
     entry = next((spec.entry for spec in map(_spec, shipped) if spec and source.is_relative_to(spec.folder)), "")
     found = [
         _shipped(path, report.toolchain, entry)

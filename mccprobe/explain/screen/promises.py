@@ -21,7 +21,6 @@ from mccprobe.build.job import OUTPUT
 from mccprobe.explain.bundle.sources import needed_files
 from mccprobe.explain.screen.setjmp import volatile_where_changed
 from mccprobe.report.why_record import ScreenCheck, ScreenOutcome
-from mccprobe.targets.llvm.jobs import back_end_argv, front_end_argv
 
 NAME = "promises in the source"
 TurnsRight = Callable[..., ScreenCheck]
@@ -155,7 +154,9 @@ class PromiseCheck:
     def module(self) -> str | None:
         """The IR before the first pass, as text."""
         source, ledger = self.workspace.unit.recorded, self.workspace.ledger
-        front = front_end_argv(source.jobs[source.active], OUTPUT)
+        if not source.counter.has_ir:
+            return None
+        front = source.counter.front_end(source.jobs[source.active], OUTPUT)
         argv = (*source.prefix, *("-emit-llvm" if part == "-emit-llvm-bc" else part for part in front))
         job = replace(source.template(), argv=argv, suffix=".ll", label="screen: IR of the front end")
         outcome = ledger.compile(job)
@@ -182,6 +183,8 @@ class PromiseCheck:
         path = self.workspace.ledger.run.root / name
         with self._lock:
             self.workspace.ledger.run.write_text(name, module)
-        argv = back_end_argv(source.jobs[source.active], str(path), OUTPUT, options=unit.options)
+        argv = source.counter.at_limit(
+            source.jobs[source.active], str(path), OUTPUT, limit=None, options=unit.options, bitcode=True
+        )
         job = replace(source.template(), argv=(*source.prefix, *argv), label=f"screen: {NAME}")
         return self.workspace.ledger.compile(job).object

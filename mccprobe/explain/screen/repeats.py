@@ -14,6 +14,7 @@ from mccprobe.objects.binary.elf import iter_symbols, parse_elf
 from mccprobe.oracle.checks import KernelOracle, Oracle
 from mccprobe.oracle.verdict import Outcome, Verdict
 from mccprobe.report.why_record import ScreenCheck, ScreenOutcome
+from mccprobe.targets import registry
 
 CLEAN, FINDING, HINT, NOT_RUN = (
     ScreenOutcome.CLEAN, ScreenOutcome.FINDING, ScreenOutcome.HINT, ScreenOutcome.NOT_RUN,
@@ -52,7 +53,7 @@ class RepeatChecks:
             ("repeated runs, random addresses", "program", self._random),
             ("other seeds", "program", self._seeds),
         ]
-        if self.workspace.unit.recorded.toolchain.name == "sim":
+        if registry.target(self.workspace.unit.recorded.toolchain.name).emulated:
             found += [
                 ("emulator: divergent warps and barriers", "kernel", self._divergence),
                 ("emulator: memory not poisoned", "kernel", self._poison),

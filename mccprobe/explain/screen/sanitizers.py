@@ -21,6 +21,7 @@ from mccprobe.explain.screen.runs import MOST_REPORTS, ScreenRuns
 from mccprobe.explain.screen.trap import TRAP_OPTIONS, trap_extra
 from mccprobe.oracle.verdict import Verdict
 from mccprobe.report.why_record import ScreenCheck, ScreenOutcome
+from mccprobe.targets import registry
 from mccprobe.targets.llvm.command import is_cxx
 from mccprobe.targets.llvm.locate import QUERY_TIMEOUT_S, installed_clangs
 
@@ -94,7 +95,7 @@ class SanitizerChecks:
         self.deadline = deadline
         recorded = builder.workspace.unit.recorded
         self.offload = recorded.offload
-        self.emulated = recorded.toolchain.name == "sim"
+        self.emulated = registry.target(recorded.toolchain.name).emulated
 
     def rows(self) -> list[tuple[str, str, Callable[[], ScreenCheck]]]:
         """(name, part, check) of every row."""

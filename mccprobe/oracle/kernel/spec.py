@@ -28,6 +28,7 @@ from mccprobe.oracle.kernel.records import (
 )
 from mccprobe.oracle.kernel.shipped import FILE_NAME, find_shipped_kernels, is_shipped, kernels_folder
 from mccprobe.oracle.verdict import Verdict
+from mccprobe.targets import registry
 from mccprobe.targets.flags.datafile import Table, nearest, read_toml, shorten
 
 __all__ = [
@@ -47,7 +48,6 @@ __all__ = [
     "shipped_kernel",
 ]
 
-TOOLCHAINS = frozenset({"mcc", "sim", "cuda", "clang"})
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,199}")
@@ -154,8 +154,8 @@ def _case(table: Table) -> Case:
         reduced_for=table.text("reduced_for", ""),
     )
     for index, toolchain in enumerate(case.toolchains):
-        if toolchain not in TOOLCHAINS:
-            known = ", ".join(sorted(TOOLCHAINS))
+        if toolchain not in registry.names("check"):
+            known = ", ".join(sorted(registry.names("check")))
             table.fail(f"toolchains[{index}]", f"{shorten(toolchain)} is not one of {known}")
     table.finish()
     return case
@@ -232,7 +232,7 @@ def _outcome(table: Table) -> Outcome:
     if len(share) != 2 or share[0] > share[1]:
         table.fail("wrong_share", "expected the least and the largest share, such as [0.74, 0.76]")
     found = Outcome(
-        toolchain=table.choice("toolchain", TOOLCHAINS),
+        toolchain=table.choice("toolchain", frozenset(registry.names("check"))),
         verdict=Verdict(table.choice("verdict", [verdict.value for verdict in Verdict])),
         settings=_assignments(table, "settings"),
         defines=_assignments(table, "defines"),

@@ -9,9 +9,10 @@ from pathlib import Path
 from mccprobe.base.errors import SourceDoesNotCompile, StaleCompileCache, ToolchainError
 from mccprobe.base.process import RunSpec, run
 from mccprobe.targets.llvm import locate
+from mccprobe.targets.llvm.counter import CC1
 from mccprobe.targets.llvm.inherited import SIDE_OUTPUTS, VARIABLES
 from mccprobe.targets.llvm.jobs import parse_jobs, with_stable_cuid
-from mccprobe.targets.protocol import Capabilities, Identity, Recording
+from mccprobe.targets.protocol import Capabilities, Identity, PassCounter, Recording
 
 # Compile caches that answer for the compiler: switched off, or moved into the trial's own folder.
 _CACHE_OFF = {"CCACHE_DISABLE": "1", "SCCACHE_RECACHE": "1"}
@@ -24,11 +25,28 @@ class ClangDriver:
 
     name = "clang"
     simulated = False
+    root: Path | None = None
+    counter: PassCounter | None = CC1
 
     def __init__(self, driver: Sequence[str]) -> None:
         self.driver = tuple(driver)
         self.inherited: dict[str, str] | None = None  # in the place of what this process has (inherited.VARIABLES)
         self._identity: Identity | None = None
+
+    @property
+    def incomplete(self) -> str:
+        return ""
+
+    @property
+    def takes_catalogue(self) -> bool:
+        return False
+
+    @property
+    def heading(self) -> str:
+        return ""
+
+    def check_driver(self) -> None:
+        self.identify()
 
     def identify(self) -> Identity:
         if self._identity is None:

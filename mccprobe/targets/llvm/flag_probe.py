@@ -10,7 +10,6 @@ from mccprobe.base.process import TIMED_OUT
 from mccprobe.targets.flags.catalogue import load_catalogue
 from mccprobe.targets.flags.datafile import nearest
 from mccprobe.targets.protocol import Toolchain
-from mccprobe.targets.sim.toolchain import SimToolchain
 
 # llvm/lib/Support/CommandLine.cpp: unknown option; bad value ("for the --x option: ..."); given twice
 OPTION_COMPLAINTS = ("Unknown command line argument", "for the --", "for the -")
@@ -38,7 +37,7 @@ def not_taken(
 
     otherwise: its complaint on the same text as the other kind of option.
     """
-    if isinstance(toolchain, SimToolchain) and toolchain.incomplete:
+    if toolchain.incomplete:
         return ToolchainError(toolchain.incomplete, hint="Debian: apt-get install llvm-14-dev, then run again")
     if complaint.startswith(TIMED_OUT):
         return ToolchainError(

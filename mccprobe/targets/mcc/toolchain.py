@@ -19,20 +19,13 @@ from mccprobe.targets.llvm import locate
 from mccprobe.targets.llvm.driver import ClangDriver
 from mccprobe.targets.llvm.findings import Findings, ProbeCache, device_nodes, from_document, to_document
 from mccprobe.targets.llvm.probe import accepted_pins, probe
+from mccprobe.targets.mcc.toolkit import toolkit_root
 from mccprobe.targets.protocol import Capabilities, Identity, Recording, Toolchain
 from mccprobe.targets.sim.toolchain import SIMULATED_MARK, SimToolchain
 
 HOME_VARIABLES = ("MUSA_HOME", "MUSA_PATH", "MUSA_INSTALL_PATH")
 DEFAULT_MCC = Path("/usr/local/musa/bin/mcc")  # where the SDK installs itself (mtgpu.md section 6)
 STALE_CACHE = Path("/tmp/mcc_cache")  # named in the article, section 19: a stale one misled its bisection
-# any of these makes the folder above bin/ a toolkit (mtgpu.md section 6)
-_TOOLKIT_MARKS = (
-    "version.json",
-    "include/musa_runtime.h",
-    "include/musa.h",
-    "lib/libmusart.so",
-    "mtgpu/bitcode",
-)
 
 
 @dataclass(frozen=True)
@@ -199,21 +192,6 @@ def foreign_homes(root: Path) -> list[str]:
         if (Path(folder) / "libmusart.so").exists() and not Path(folder).resolve().is_relative_to(root.resolve()):
             notes.append(f"LD_LIBRARY_PATH holds another toolkit's libraries: {folder}")
     return notes
-
-
-def toolkit_root(mcc: Path, named: str | None) -> Path | None:
-    """The toolkit of this mcc: as named, else the folder above its resolved bin/; None if that is none.
-
-    Raises ToolchainError when the named one does not exist.
-    """
-    if named is not None:
-        if not Path(named).is_dir():
-            raise ToolchainError(f"--musa-path {named}: no such folder", hint="name the toolkit's root folder")
-        return Path(named).resolve()
-    for root in (mcc.resolve().parent.parent, mcc.parent.parent.resolve()):
-        if any((root / mark).exists() for mark in _TOOLKIT_MARKS):
-            return root
-    return None
 
 
 def mcc_toolchain(paths: MccPaths, cache: Path | None = None) -> Toolchain:

@@ -36,6 +36,7 @@ class CudaToolchain(ClangDriver):
 
     name = "cuda"
     simulated = False
+    counter = None
 
     def __init__(self, nvcc: Path) -> None:
         super().__init__([str(nvcc)])

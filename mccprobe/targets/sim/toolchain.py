@@ -11,6 +11,7 @@ from pathlib import Path
 from mccprobe.base.errors import CompilerNotFound, ToolchainError
 from mccprobe.targets.llvm import locate
 from mccprobe.targets.llvm.driver import ClangDriver
+from mccprobe.targets.mcc.toolkit import toolkit_root
 from mccprobe.targets.protocol import Capabilities
 from mccprobe.targets.sim.build import SimBuildError, SimSdk, sim_sdk
 
@@ -27,6 +28,7 @@ class SimToolchain(ClangDriver):
     def __init__(self, mcc: Path, sdk: SimSdk | None = None) -> None:
         super().__init__([str(mcc)])
         self.sdk = sdk
+        self.root = toolkit_root(mcc, None)
 
     @property
     def incomplete(self) -> str:
@@ -34,6 +36,11 @@ class SimToolchain(ClangDriver):
         if self.sdk is None or self.sdk.has_fault_plugin:
             return ""
         return f"the stand-in was built without its plugin: {self.sdk.why_no_plugin}"
+
+    @property
+    def takes_catalogue(self) -> bool:
+        """Our own plugin takes every LLVM option of our own catalogue (tests/sim)."""
+        return not self.incomplete
 
     def capabilities(self) -> Capabilities:
         notes = ["SIMULATED: x86-64 emulation; says nothing about an S4000"]

@@ -17,6 +17,7 @@ from typing import Protocol
 from mccprobe.base.process import RunSpec, run
 from mccprobe.oracle.kernel.spec import Case
 from mccprobe.oracle.verdict import Verdict
+from mccprobe.targets import registry
 from mccprobe.tuning.check.build import BuiltKernel, CaseResult, run_case
 
 EMULATION = "emulation time on x86-64 (SIMULATED, never kernel performance)"
@@ -86,7 +87,7 @@ def events_for(built: BuiltKernel) -> DeviceEvents:
     """The events of this build: on a stand-in they are events of the emulator, and say so."""
     if built.simulated:
         return HostProgramEvents(EMULATION, kernel_performance=False)
-    if built.toolchain in ("mcc", "cuda"):
+    if registry.target(built.toolchain).real_device:
         return HostProgramEvents(EVENTS, kernel_performance=True)
     return HostProgramEvents("times that the host program reports", kernel_performance=False)
 

@@ -15,6 +15,7 @@ from typing import Any
 from mccprobe.base.process import RunSpec, run
 from mccprobe.oracle.kernel.spec import Case, shipped_kernel
 from mccprobe.oracle.verdict import Verdict
+from mccprobe.targets import registry
 from mccprobe.targets.protocol import Toolchain
 from mccprobe.tuning.bench.clock import events_for
 from mccprobe.tuning.check.build import BuildFailure, build_kernel
@@ -51,7 +52,7 @@ def device_health(toolchain: Toolchain, *, timeout_s: float = 300.0) -> Health:
     """Measure it; unknown, with the reason, where there is no device."""
     if toolchain.simulated:
         return Health(None, "unknown: the stand-in has no device")
-    if toolchain.name != "mcc":
+    if not registry.target(toolchain.name).health_tool:
         return Health(None, f"unknown: no health check for {toolchain.name}")
     details = gmi_lines()
     try:

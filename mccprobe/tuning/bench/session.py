@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from mccprobe.oracle.kernel.spec import Case, KernelSpec
+from mccprobe.targets import registry
 from mccprobe.targets.protocol import Toolchain
 from mccprobe.tuning.bench.clock import KernelTimer, ProcessTimer, events_for, process_floor_ms
 from mccprobe.tuning.bench.health import Health, device_health
@@ -149,7 +150,7 @@ def _gflops(found: Measurement) -> float | None:
 
 def default_case(kernel: KernelSpec, toolchain: str) -> Case:
     """What is timed without --case: the largest declared one on a device, the default one on the emulator."""
-    if toolchain not in ("mcc", "cuda"):
+    if not registry.target(toolchain).real_device:
         return kernel.case(kernel.default_case)
     there = [case for case in kernel.cases if case.runs_on(toolchain)]
     return max(there, key=lambda case: case.m * case.n * case.k, default=kernel.case(kernel.default_case))

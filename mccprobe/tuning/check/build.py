@@ -25,6 +25,7 @@ from mccprobe.build.store import disk_errors
 from mccprobe.objects.binary.read import read_images
 from mccprobe.oracle.kernel.spec import Case, KernelSpec
 from mccprobe.oracle.verdict import Verdict
+from mccprobe.targets import registry
 from mccprobe.targets.llvm.command import (
     compile_options,
     link_options,
@@ -37,7 +38,6 @@ from mccprobe.tuning.check.answer import Answer, read_answer
 from mccprobe.tuning.check.launchable import emulated_launches, kernels_in
 
 DEFAULT_ARCH = "mp_22"  # the S4000 of the article
-HOST_ONLY = frozenset({"clang"})  # toolchains without a device half
 _LEVELS = frozenset(("-O", "-O0", "-O1", "-O2", "-O3", "-Os", "-Oz", "-Ofast", "-Og"))
 
 
@@ -134,6 +134,7 @@ class _Build:
     ) -> None:  # fmt: skip
         self.kernel, self.toolchain, self.folder, self.place = kernel, toolchain, folder, place
         self.timeout_s, self.arch, self.run_step = timeout_s, arch, step
+        self.device = registry.target(toolchain.name).device
         self.commands: list[tuple[str, ...]] = []
         self.seconds = 0.0
 
@@ -151,7 +152,7 @@ class _Build:
             ]
             hosts = [self._host_object(source, [*plain, *given]) for source in self.kernel.host_sources]
             program = self.place / "program"
-            libraries = () if self.toolchain.name in HOST_ONLY or "-lmusart" in own.flat else ("-lmusart",)
+            libraries = () if not self.device or "-lmusart" in own.flat else ("-lmusart",)
             inputs = [*map(str, (*objects, *hosts)), *own.inputs]
             options = [*link_options(own), *libraries]
             self._keep(
@@ -178,7 +179,7 @@ class _Build:
             and not (level and group[0] in _LEVELS) and group not in flags
         ]  # fmt: skip
         named = any(group[0].startswith(("--offload-arch=", "--cuda-gpu-arch=")) for group in (*kept, *flags))
-        arch = [] if named or self.toolchain.name in HOST_ONLY else [f"--offload-arch={self.arch}"]
+        arch = [] if named or not self.device else [f"--offload-arch={self.arch}"]
         options = [argument for group in kept for argument in group]
         return [*arch, *compile_options(split_arguments(options))]
 

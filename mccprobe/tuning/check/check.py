@@ -14,10 +14,10 @@ from typing import Any
 
 from mccprobe.oracle.kernel.spec import KernelSpec
 from mccprobe.oracle.verdict import Verdict
+from mccprobe.targets import registry
 from mccprobe.targets.protocol import Toolchain
 from mccprobe.tuning.check.build import (
     DEFAULT_ARCH,
-    HOST_ONLY,
     BuildFailure,
     BuiltKernel,
     CaseResult,
@@ -203,7 +203,7 @@ def case_fault(built: BuiltKernel, entry: PlannedCase, result: CaseResult) -> st
     """What is wrong with a run beside its numbers, "" if nothing is."""
     if result.refused:
         return f"kernel.toml says that {entry.expected} takes it, but the program refuses it" if entry.expected else ""
-    if result.verdict is Verdict.UNRESOLVED or built.toolchain in HOST_ONLY:
+    if result.verdict is Verdict.UNRESOLVED or not registry.target(built.toolchain).device:
         return ""
     if result.launches is None:
         return "the host program does not report its launches (MCCPROBE_LAUNCHED, mccprobe help kernels)"
@@ -259,7 +259,8 @@ def build_faults(
     built: BuiltKernel, done: Sequence[CheckedCase], coverage: Sequence[Coverage], *, stopped: bool
 ) -> list[str]:
     """What is wrong with the build as a whole."""
-    if built.toolchain in HOST_ONLY or stopped:  # with a wrong case at hand, what was not reached is no finding
+    # with a wrong case at hand, what was not reached is no finding
+    if stopped or not registry.target(built.toolchain).device:
         return []
     faults = []
     if not coverage:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mccprobe.oracle.kernel.spec import Case
+from mccprobe.targets import registry
 from mccprobe.tuning.check.check import GateReport
 
 BASELINE_GFLOPS = 86_012.6  # muBLAS with DVFS off: mublas_baseline_gflops of the article's grader/test_cases.json
@@ -69,6 +70,6 @@ def grader_score(gate: GateReport, *, case: Case | None = None, gflops: float | 
 def _not_applicable(gate: GateReport, device: str) -> str:
     if gate.simulated:
         return "on the stand-in"
-    if gate.toolchain != "mcc":
+    if not registry.target(gate.toolchain).graded:
         return f"with {gate.toolchain}, not mcc"
     return "" if DEVICE in device else f"the device is {device or 'unknown'}, not an {DEVICE}"

@@ -16,7 +16,6 @@ from mccprobe.targets.flags.datafile import shorten
 from mccprobe.targets.llvm.jobs import option_key
 from mccprobe.targets.mcc.toolchain import MccPaths
 
-TOOLCHAINS = ("auto", "mcc", "sim", "clang", "cuda")
 _DEFINE = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)=(.*)", re.DOTALL)
 
 Flags = tuple[tuple[str, ...], ...]

@@ -12,10 +12,11 @@ from typing import Any
 
 from mccprobe.base.console import json_text
 from mccprobe.base.errors import MccprobeError
-from mccprobe.build.device_source import TOOLCHAINS, SourceOptions
+from mccprobe.build.device_source import SourceOptions
 from mccprobe.objects.model.resources import Options
 from mccprobe.oracle.verdict import Verdict
 from mccprobe.report.resources_record import ReportRequest, ResourceReport, report_on
+from mccprobe.targets import registry
 from mccprobe.targets.mcc.toolchain import MccPaths
 from mccprobe.targets.protocol import Toolchain
 from mccprobe.tuning.bench.session import BenchReport, BenchSettings, Contender, Hooks, bench_kernels
@@ -75,7 +76,7 @@ def run_cycle(
 def _resources(
     contender: Contender, toolchain: Toolchain, settings: BenchSettings, paths: MccPaths, cache: Path
 ) -> tuple[ResourceReport | None, str]:
-    if toolchain.name not in TOOLCHAINS:
+    if "report" not in registry.target(toolchain.name).offers:
         return None, f"no resource report with {toolchain.name}"
     flags = [word for flag in contender.flags for word in flag]
     defines = [f"-D{name}={value}" for name, value in contender.defines]

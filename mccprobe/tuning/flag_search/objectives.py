@@ -27,6 +27,7 @@ from mccprobe.objects.binary.elf import is_elf, parse_elf
 from mccprobe.objects.binary.read import read_images, read_kernels
 from mccprobe.oracle.kernel.spec import Case
 from mccprobe.oracle.verdict import Verdict
+from mccprobe.targets import registry
 from mccprobe.targets.llvm.locate import which
 from mccprobe.tuning.bench.clock import KernelTimer, ProcessTimer, Timer, events_for, process_floor_ms
 from mccprobe.tuning.bench.session import default_case
@@ -258,7 +259,7 @@ class Time:
 
     def __init__(self, subject: Subject, timeout_s: float) -> None:
         self.subject, self.timeout_s = subject, timeout_s
-        self._device = isinstance(subject, GatedKernel) and subject.toolchain.name in ("mcc", "cuda")
+        self._device = isinstance(subject, GatedKernel) and registry.target(subject.toolchain.name).real_device
         self.label = "device events" if self._device else "wall clock of the whole process"
         self.here = "" if self._device else "times of two machines cannot be compared"
         self._floor_ms = 0.0 if self._device else process_floor_ms()
@@ -290,14 +291,14 @@ def default_objective(subject: Subject) -> str:
     """What is honest here without being asked for."""
     if isinstance(subject, CompiledKernel):
         return "registers"
-    if isinstance(subject, GatedKernel) and subject.toolchain.name in ("mcc", "cuda"):
+    if isinstance(subject, GatedKernel) and registry.target(subject.toolchain.name).real_device:
         return "time"
     return "code-size" if isinstance(subject, GatedKernel) and subject.toolchain.simulated else "instructions"
 
 
 def make_meter(objective: str, subject: Subject, timeout_s: float) -> Meter:
     """Raises UsageError for an objective that means nothing for this subject, ToolchainError without its tool."""
-    device = isinstance(subject, GatedKernel) and subject.toolchain.name != "clang"
+    device = isinstance(subject, GatedKernel) and registry.target(subject.toolchain.name).device
     if objective == "code-size":
         return CodeSize(subject)
     if objective in ("registers", "spills"):

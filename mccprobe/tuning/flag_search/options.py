@@ -12,6 +12,7 @@ from typing import Any
 from mccprobe.base.errors import InputError, JournalUnreadable, UsageError
 from mccprobe.oracle.kernel.shipped import FILE_NAME, hint_of_shipped
 from mccprobe.oracle.kernel.spec import KernelSpec, find_shipped_kernels
+from mccprobe.targets import registry
 from mccprobe.targets.amdgcn.toolchain import amdgcn_toolchain
 from mccprobe.targets.choose import DEVICE_SUFFIXES, choose
 from mccprobe.targets.llvm.command import is_source
@@ -113,7 +114,7 @@ def _subject(options: SearchOptions, cache: Path) -> tuple[Subject, KernelSpec |
         return _program(options, path, cache)
     if options.args:
         raise UsageError("arguments behind -- go with an ordinary source", hint="a kernel's stand in its kernel.toml")
-    if options.toolchain == "amdgcn":
+    if options.toolchain != registry.AUTO and registry.target(options.toolchain).compile_only:
         return _compiled(options, path)
     if options.run_args:
         raise UsageError("--run-args goes with an ordinary source", hint="a kernel's program is run by its cases")
@@ -135,10 +136,10 @@ def _is_program(options: SearchOptions, path: Path) -> bool:
 def _program(
     options: SearchOptions, path: Path, cache: Path
 ) -> tuple[Subject, KernelSpec | None, tuple[str, ...], Path]:
-    if options.toolchain not in ("auto", "clang"):
+    if options.toolchain != registry.AUTO and not registry.target(options.toolchain).programs:
         raise UsageError(f"{path}: an ordinary source is compiled by clang, not {options.toolchain}")
     choice = choose(
-        "clang", sources=[str(path)], shipped=False, compiler=options.compiler,
+        options.toolchain, sources=[str(path)], shipped=False, compiler=options.compiler,
         mcc=MccPaths(options.mcc, options.musa_path), cache=cache,
     )  # fmt: skip
     subject = OrdinaryProgram(

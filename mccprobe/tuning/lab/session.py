@@ -18,9 +18,9 @@ from mccprobe.base.process import RunSpec, run
 from mccprobe.build.store import disk_errors
 from mccprobe.oracle.kernel.spec import Case, KernelSpec
 from mccprobe.oracle.verdict import Verdict
+from mccprobe.targets import registry
 from mccprobe.targets.protocol import Toolchain
 from mccprobe.targets.sim.build import LAB_PLUGIN
-from mccprobe.targets.sim.toolchain import SimToolchain
 from mccprobe.tuning.check.answer import Answer, read_answer
 from mccprobe.tuning.check.build import DEFAULT_ARCH, BuildFailure, BuiltKernel, build_kernel
 from mccprobe.tuning.check.cases import DispatchTable, NotRun, PlannedCase, plan_cases
@@ -99,7 +99,8 @@ class LabReport:
 
     def to_dict(self) -> dict[str, Any]:
         return {
-            "kernel": self.kernel.name, "toolchain": "sim", "simulated": True, "warp_lanes": self.warp,
+            "kernel": self.kernel.name, "toolchain": registry.emulator().name, "simulated": True,
+            "warp_lanes": self.warp,
             "flags": [" ".join(flag) for flag in self.flags], "defines": dict(self.defines),
             "verdict": self.verdict.value, "cases": [case.to_dict() for case in self.cases],
             "not_run": [{"name": entry.name, "reason": entry.reason} for entry in self.not_run],
@@ -113,12 +114,12 @@ class LabReport:
 
 def lab_flags(toolchain: Toolchain) -> tuple[tuple[str, ...], ...]:
     """The driver arguments of an instrumented build. Raises UsageError, ToolchainError."""
-    if not isinstance(toolchain, SimToolchain):
+    if not registry.target(toolchain.name).emulated:
         raise UsageError(
             f"--lab runs in the emulator, not with {toolchain.name}",
             hint="leave --toolchain out, or say --toolchain sim",
         )
-    root = toolchain.sdk.root if toolchain.sdk else Path(toolchain.driver[0]).resolve().parent.parent
+    root = toolchain.root or Path(toolchain.driver[0]).resolve().parent.parent
     plugin = root / LAB_PLUGIN
     if not plugin.is_file():
         raise ToolchainError(

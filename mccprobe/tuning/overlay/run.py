@@ -27,6 +27,7 @@ from mccprobe.oracle.kernel.spec import KernelSpec
 from mccprobe.oracle.verdict import Verdict
 from mccprobe.report.host_elf import SIM_HEADING
 from mccprobe.report.resources_record import ReportRequest, ResourceReport, report_on
+from mccprobe.targets import registry
 from mccprobe.targets.mcc.toolchain import MccPaths
 from mccprobe.targets.protocol import Toolchain
 from mccprobe.tuning.check.build import DEFAULT_ARCH
@@ -34,7 +35,6 @@ from mccprobe.tuning.check.check import DEFAULT_SEEDS, CheckedCase, GateReport, 
 from mccprobe.tuning.overlay.change import Replacement, apply_once, difference
 from mccprobe.tuning.overlay.header import dependencies, find_header, quoted_beside, require_rule
 
-TOOLCHAINS = ("mcc", "sim")  # those with an SDK of headers; the others' headers are mccprobe's own
 NOT_COMPARED = frozenset({"heading", "name", "target", "source_format", "origin", "demangled", "occupancy_model"})
 
 
@@ -145,7 +145,7 @@ class OverlayReport:
 def overlay(request: OverlayRequest, tell: Callable[[CheckedCase], None] = lambda case: None) -> OverlayReport:
     """Do it all. Raises InputError, PatchDoesNotApply, SourceDoesNotCompile, ToolchainError, UsageError."""
     toolchain, folder = request.toolchain, request.folder
-    if toolchain.name not in TOOLCHAINS:
+    if not registry.target(toolchain.name).sdk_headers:  # the others' headers are mccprobe's own
         raise UsageError(
             f"an overlay of {toolchain.name} would change mccprobe's own headers, not an SDK's",
             hint="--toolchain mcc or sim",
