@@ -183,7 +183,7 @@ class PackagesMissing(ToolchainError):
     code = "packages-missing"
 
     def __init__(self, option: str, missing: Sequence[str], extra: str) -> None:
-        from mccprobe.extras import install_command  # its imports are for this error alone
+        from mccprobe.base.extras import install_command  # its imports are for this error alone
 
         self.option = option
         self.missing = tuple(missing)

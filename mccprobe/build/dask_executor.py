@@ -26,13 +26,13 @@ from typing import Any
 from mccprobe import __version__
 from mccprobe.base.console import number_of
 from mccprobe.base.errors import Interrupted, ToolchainError, UsageError
+from mccprobe.base.extras import install_command
 from mccprobe.base.process import RunResult, RunSpec, run
 from mccprobe.build.executor import LocalExecutor
 from mccprobe.build.job import CompileJob, CompileOutcome, compile_once
 from mccprobe.build.replay import is_compile, replay
 from mccprobe.build.store import disk_errors, keep_object
 from mccprobe.build.travel import Packer, StaysHere, Travelling, compile_there, refusal, run_there
-from mccprobe.extras import install_command
 
 GPU = "GPU"  # the resource that a worker with a device announces: dask worker --resources "GPU=1"
 CONNECT_S = 10.0

@@ -17,8 +17,8 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
+from mccprobe.base.extras import install_command
 from mccprobe.base.process import RunSpec, run
-from mccprobe.extras import install_command
 
 ASK_TIMEOUT_S = 20.0  # of one `--version`; nvidia-smi takes some seconds on a machine that sleeps
 MAX_CACHE_FILES = 200_000  # that are looked at

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from mccprobe.base.errors import UsageError
+from mccprobe.base.extras import install_command
 from mccprobe.base.files import replace_file
-from mccprobe.extras import install_command
 from mccprobe.journal.entry import Entry
 from mccprobe.journal.text import safe
 

@@ -18,8 +18,8 @@ import jsonschema
 import pytest
 
 from mccprobe.base.errors import EXIT_CODE_MEANINGS
+from mccprobe.base.extras import install_command
 from mccprobe.build.wrapper.flagset import wrapper_sets
-from mccprobe.extras import install_command
 from mccprobe.journal.book import Book
 
 HERE = Path(__file__).resolve().parent

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from mccprobe.base.errors import UsageError
-from mccprobe.extras import install_command
+from mccprobe.base.extras import install_command
 from mccprobe.journal.entry import Entry, Figure
 from mccprobe.journal.frames import COLUMNS, csv_text, entries_frame, flat_rows, write_parquet
 from mccprobe.oracle.verdict import Verdict

@@ -68,6 +68,6 @@ def test_doctor_names_extras_that_have_the_modules() -> None:
 
 
 def test_no_text_asks_a_package_index_for_mccprobe() -> None:
-    """It may be installed from a file, by pipx, by uv or in a checkout: mccprobe.extras knows the command."""
+    """It may be installed from a file, by pipx, by uv or in a checkout: mccprobe.base.extras knows the command."""
     found = {place for place, text in _texts() if re.search(r"pip install '?mccprobe\b", text)}
-    assert found == {"mccprobe/extras.py"}  # says why
+    assert found == {"mccprobe/base/extras.py"}  # says why

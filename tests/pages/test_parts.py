@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mccprobe.base.errors import BadReport, PackagesMissing, PageNotWritten
-from mccprobe.extras import install_command
+from mccprobe.base.extras import install_command
 from mccprobe.objects.isa.disassemble import Disassemblers
 from mccprobe.oracle.verdict import Outcome, Verdict
 from mccprobe.report.pages import theme

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from mccprobe.base.errors import ToolchainError
-from mccprobe.extras import install_command
+from mccprobe.base.extras import install_command
 from mccprobe.objects.isa.decode import Classifier
 from mccprobe.objects.isa.encoding import Answer
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, TypeAlias
 
 from mccprobe.base.errors import UsageError
-from mccprobe.extras import install_command
+from mccprobe.base.extras import install_command
 from mccprobe.objects.model.resources import KernelResources
 
 Frame: TypeAlias = Any  # pandas.DataFrame: pandas brings no types and may be absent

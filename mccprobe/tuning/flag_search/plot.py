@@ -12,9 +12,9 @@ from typing import Any
 
 from mccprobe.base.console import visible
 from mccprobe.base.errors import UsageError
+from mccprobe.base.extras import install_command
 from mccprobe.base.files import replace_file
 from mccprobe.build.store import disk_errors
-from mccprobe.extras import install_command
 from mccprobe.tuning.flag_search.report import SearchReport
 from mccprobe.tuning.flag_search.trials import COMPILED, RIGHT, WRONG
 

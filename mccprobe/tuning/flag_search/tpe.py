@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from mccprobe.base.errors import UsageError
-from mccprobe.extras import install_command
+from mccprobe.base.extras import install_command
 from mccprobe.tuning.flag_search.evaluate import Evaluator
 from mccprobe.tuning.flag_search.space import Point, Space
 from mccprobe.tuning.flag_search.strategies import best_of
