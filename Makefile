@@ -26,8 +26,9 @@ test: setup lint ## set up, then lint, types and all tests
 	$(PYTHON_VENV) -m pytest -n $(TEST_JOBS) --dist worksteal $(PYTEST_ARGS)
 
 .PHONY: soak
-soak: setup ## faults under fire in full (tests/faults/README.md); SOAK_KILLS=20 and the like for less
+soak: setup ## faults under fire in full (tests/faults/README.md), and tests marked soak; SOAK_KILLS=20 and the like for less
 	SOAK=1 $(PYTHON_VENV) -m pytest tests/faults -q -n $(TEST_JOBS) --dist worksteal $(PYTEST_ARGS)
+	SOAK=1 $(PYTHON_VENV) -m pytest tests --ignore=tests/faults -m soak -q -n $(TEST_JOBS) --dist worksteal $(PYTEST_ARGS)
 
 .PHONY: fuzz
 fuzz: setup ## damaged inputs for every reader (tests/hostile/README.md); FUZZ_INPUTS=1000 for less than 100,000 each

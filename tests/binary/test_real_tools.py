@@ -207,7 +207,7 @@ def test_a_host_object_as_carrier(built: Callable[[str], Path], tmp_path: Path) 
     (tmp_path / "h.c").write_text("int f(void) { return 1; }\n")
     run("clang-14", "-c", "h.c", cwd=tmp_path)
     _, a, b = inputs = _inputs(tmp_path, built("k.o").read_bytes(), (tmp_path / "h.o").read_bytes())
-    # clang-offload-bundler looks for llvm-objcopy, maybe with a version in its name, in its own folder and in PATH
+    # it looks for llvm-objcopy in its own folder and in PATH, where that may have a version in its name
     bundler = Path(tool("clang-offload-bundler-14")).resolve()
     listed = ",".join(map(str, inputs))
     run(bundler, "--type=o", f"--targets={TARGETS}", f"--inputs={listed}", "--outputs=fat.o", cwd=tmp_path)

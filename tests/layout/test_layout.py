@@ -6,6 +6,7 @@ Everything is discovered from the tree; a new package that is not in the import 
 from __future__ import annotations
 
 import ast
+import functools
 import re
 import shutil
 import subprocess
@@ -130,6 +131,7 @@ def _imports(path: Path, tree: ast.AST) -> Iterator[tuple[int, str]]:
                 yield node.lineno, inner if inner in NAMES else base
 
 
+@functools.cache
 def _parse(path: Path) -> ast.Module:
     return ast.parse(path.read_text(encoding="utf-8"), filename=str(path))
 

@@ -97,35 +97,36 @@ def test_second_call_starts_no_process(sdk: SimSdk, monkeypatch: pytest.MonkeyPa
     assert sim_sdk(Path(os.environ["MCCPROBE_CACHE"])) == sdk
 
 
-def small_sources(folder: Path, *, driver: bool = False) -> Path:
-    """A source tree with next to nothing in it. driver: with the real one, which takes seconds to compile."""
-    if driver:
-        shutil.copytree(build._HERE / "driver", folder / "driver")
-    else:
-        (folder / "driver").mkdir(parents=True)
-        for name in ("main", "bundler"):
-            (folder / f"driver/{name}.cpp").write_text("int main() { return 0; }\n", encoding="utf-8")
-    for name in ("include", "runtime", "plugin"):
-        (folder / name).mkdir()
+def small_sources(folder: Path) -> Path:
+    """A source tree with next to nothing in it, to build in a moment."""
+    for name in ("driver", "include", "runtime", "plugin"):
+        (folder / name).mkdir(parents=True)
+    for name in ("main", "bundler"):
+        (folder / f"driver/{name}.cpp").write_text("int main() { return 0; }\n", encoding="utf-8")
     (folder / "runtime/empty.cpp").write_text("int nothing() { return 0; }\n", encoding="utf-8")
     return folder
 
 
 def test_without_llvm_headers_all_but_the_plugin_is_built(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    sdk: SimSdk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(build, "_HERE", small_sources(tmp_path / "src", driver=True))
+    monkeypatch.setattr(build, "_HERE", small_sources(tmp_path / "src"))
     monkeypatch.setattr(build, "_PLUGIN_HEADER", "no/such/header.h")
     first = sim_sdk(tmp_path / "cache")
     assert not first.has_fault_plugin
     assert "llvm-14-dev" in first.why_no_plugin
     assert not (first.root / "lib/mccsim.so").exists()
-    (tmp_path / "k.mu").write_text(KERNEL, encoding="utf-8")
-    text = call(first.mcc, "-###", "-c", str(tmp_path / "k.mu")).stderr
-    assert "mccsim.so" not in text and "mccprobe-sim-device-job" not in text
     monkeypatch.undo()
     monkeypatch.setattr(build, "_HERE", tmp_path / "src")
     assert build._fingerprint(build._find_tools(tmp_path / "cache/sim", "clang-14")) != first.root.name
+    # the driver, which is not in the small tree, does not name a plugin that is not there
+    shutil.copytree(sdk.root, tmp_path / "sdk", ignore=shutil.ignore_patterns("mccsim*.so"))
+    (tmp_path / "k.mu").write_text(KERNEL, encoding="utf-8")
+    with_plugin, without = (
+        call(root / "bin/mcc", "-###", "-c", str(tmp_path / "k.mu")).stderr for root in (sdk.root, tmp_path / "sdk")
+    )
+    assert "mccsim.so" not in without and "mccprobe-sim-device-job" not in without
+    assert not sdk.has_fault_plugin or "mccsim.so" in with_plugin
 
 
 def test_damaged_sdk_is_built_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

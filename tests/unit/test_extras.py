@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from mccprobe import extras
+from mccprobe.base import extras
 from mccprobe.cli import root as command_line
 from mccprobe.cli.hints import command_of, hint_for
 
