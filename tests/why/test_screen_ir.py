@@ -10,9 +10,9 @@ import pytest
 from mccprobe.bisection.workspace import Workspace
 from mccprobe.explain.deadline import Deadline
 from mccprobe.explain.screen.cheap import cheap_screen
+from mccprobe.explain.screen.ir import POISON, UNDEF, with_filled_locals, with_values, without_poison
 from mccprobe.explain.screen.run import ScreenChecks
 from mccprobe.explain.screen.weigh import PATTERN
-from mccprobe.explain.screen_ir import POISON, UNDEF, with_filled_locals, with_values, without_poison
 from mccprobe.report.why_record import ScreenCheck, ScreenOutcome
 
 pytestmark = pytest.mark.toolchain("clang-14")

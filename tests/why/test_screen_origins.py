@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from mccprobe.base.process import RunSpec, run
+from mccprobe.explain.screen.origins import Origin, Program, origin_of, place_of
 from mccprobe.explain.screen.weigh import weighed
-from mccprobe.explain.screen_origins import Origin, Program, origin_of, place_of
 from mccprobe.report.why_record import ScreenCheck, ScreenOutcome
 
 pytestmark = pytest.mark.toolchain("clang-14")

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from mccprobe.base.process import RunSpec, run
-from mccprobe.explain.screen_setjmp import volatile_where_changed
+from mccprobe.explain.screen.setjmp import volatile_where_changed
 
 pytestmark = pytest.mark.toolchain("clang-14")
 

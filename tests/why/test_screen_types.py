@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from mccprobe.base.process import RunSpec, run
-from mccprobe.explain.screen_types import converts, own_text, system_files
+from mccprobe.explain.screen.types import converts, own_text, system_files
 
 pytestmark = pytest.mark.toolchain("clang-14")
 

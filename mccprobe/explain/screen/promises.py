@@ -19,7 +19,7 @@ from pathlib import Path
 from mccprobe.bisection.workspace import Workspace
 from mccprobe.build.job import OUTPUT
 from mccprobe.explain.bundle.sources import needed_files
-from mccprobe.explain.screen_setjmp import volatile_where_changed
+from mccprobe.explain.screen.setjmp import volatile_where_changed
 from mccprobe.report.why_record import ScreenCheck, ScreenOutcome
 from mccprobe.targets.llvm.jobs import back_end_argv, front_end_argv
 

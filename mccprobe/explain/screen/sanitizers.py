@@ -16,15 +16,15 @@ from pathlib import Path
 from mccprobe.base.process import RunSpec, run
 from mccprobe.explain.deadline import Deadline
 from mccprobe.explain.screen.build import Built, Extra, PlainBuilder
+from mccprobe.explain.screen.origins import Program, origin_of, place_of
 from mccprobe.explain.screen.runs import MOST_REPORTS, ScreenRuns
-from mccprobe.explain.screen_origins import Program, origin_of, place_of
-from mccprobe.explain.screen_trap import TRAP_OPTIONS, trap_extra
+from mccprobe.explain.screen.trap import TRAP_OPTIONS, trap_extra
 from mccprobe.oracle.verdict import Verdict
 from mccprobe.report.why_record import ScreenCheck, ScreenOutcome
 from mccprobe.targets.llvm.command import is_cxx
 from mccprobe.targets.llvm.locate import QUERY_TIMEOUT_S, installed_clangs
 
-FURTHER_TIMEOUT_S = 30.0  # of a run that goes on after a report: what it has written until then is read
+FURTHER_TIMEOUT_S = 30.0  # of a run that does not end at a report; what it has written until then is read
 # names and lines as MSan's own report has them: before any pass, also of MSan
 _NAMED_IR = ("-g1", "-fno-discard-value-names", "-Xclang", "-disable-llvm-passes")
 CONTROL_TIMEOUT_S = 30.0  # of a program of a few instructions

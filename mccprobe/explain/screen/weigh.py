@@ -13,8 +13,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from mccprobe.explain.screen.build import PlainBuilder
-from mccprobe.explain.screen_origins import place_of
-from mccprobe.explain.screen_types import keeps_types
+from mccprobe.explain.screen.origins import place_of
+from mccprobe.explain.screen.types import keeps_types
 from mccprobe.report.why_record import ScreenCheck, ScreenOutcome
 
 PATTERN = "-ftrivial-auto-var-init=pattern"
