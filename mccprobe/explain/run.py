@@ -38,6 +38,7 @@ from mccprobe.explain.judged import Judging, runs_needed
 from mccprobe.explain.locate.find import where_in_pass
 from mccprobe.explain.options import WhyOptions
 from mccprobe.explain.reduce.signature import signature
+from mccprobe.explain.screen.before import doubts_of_ir
 from mccprobe.explain.screen.run import screen
 from mccprobe.explain.workarounds import workarounds
 from mccprobe.report.record import BisectReport, Culprit, Status
@@ -339,6 +340,10 @@ def _place(chain: _Chain, workspace: Workspace, report: BisectReport) -> None:
         chain.tell("where in the pass")
         chain.where = _locator(chain)(workspace, report, chain.root / "where")
         chain.budget |= chain.where.state is StepState.BUDGET
+        before = chain.where.files.get("before.ll")
+        if chain.where.kind == "ir" and before and not chain.deadline.passed:
+            doubts = doubts_of_ir(workspace, Path(before).read_text("utf-8", "surrogateescape"))
+            chain.where = dataclasses.replace(chain.where, notes=(*doubts, *chain.where.notes))
 
 
 def _locator(chain: _Chain) -> Callable[[Workspace, BisectReport, Path], Where]:

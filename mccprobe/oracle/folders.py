@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import threading
 from collections.abc import Iterator
 from pathlib import Path
 
-_LOCKS: dict[Path, threading.RLock] = {}
+_LOCKS: dict[str, threading.RLock] = {}
 _GUARD = threading.Lock()
 
 
@@ -18,6 +19,6 @@ def alone_in(folder: Path | None) -> Iterator[None]:
         yield
         return
     with _GUARD:
-        lock = _LOCKS.setdefault(folder.absolute(), threading.RLock())
+        lock = _LOCKS.setdefault(os.path.realpath(folder), threading.RLock())
     with lock:
         yield

@@ -10,16 +10,19 @@ from pathlib import Path
 
 import pytest
 
+from mccprobe.base.errors import SourceDoesNotCompile
 from mccprobe.base.process import RunSpec, run
 from mccprobe.bisection.workspace import Workspace
 from mccprobe.explain.deadline import Deadline
 from mccprobe.explain.screen import sanitizers as screen_sanitizers
 from mccprobe.explain.screen.build import plain_options
+from mccprobe.explain.screen.fast_math import parts_named
 from mccprobe.explain.screen.promises import NAME as PROMISES
 from mccprobe.explain.screen.promises import without_promises
 from mccprobe.explain.screen.run import ScreenChecks, screen
 from mccprobe.explain.screen.sanitizers import UBSAN
 from mccprobe.explain.screen.weigh import weighed
+from mccprobe.oracle.verdict import Verdict
 from mccprobe.report.why_record import Screen, ScreenCheck, ScreenOutcome, StepState
 
 CASES = Path(__file__).resolve().parents[1] / "cases"
@@ -247,6 +250,20 @@ def test_fast_math_is_a_promise(opened: Opener) -> None:
     found = one(workspace, "-fno-fast-math")
     assert found.outcome is FINDING and "promise" in found.text
     assert "-fno-fast-math" in found.command
+    # and which part of it: the comparison with a NaN
+    told = found.text.splitlines()[1].partition(";")[0]
+    assert told == "of its parts, each alone turns it right: -fhonor-nans, -fno-finite-math-only"
+
+
+def test_parts_of_fast_math_that_no_compiler_takes_or_that_do_nothing() -> None:
+    def nothing(part: str) -> Verdict | None:
+        if part == "-fno-approx-func":
+            raise SourceDoesNotCompile("unknown argument")
+        return None if part == "-fmath-errno" else Verdict.BAD
+
+    told = parts_named(nothing)
+    assert told.startswith("none of its 10 parts alone") and told.endswith("does not take -fno-approx-func")
+    assert "-fmath-errno" not in told
 
 
 def test_a_finding_stops_the_accusation(opened: Opener) -> None:

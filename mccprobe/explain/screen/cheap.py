@@ -19,9 +19,9 @@ def cheap_screen(
 ) -> Screen:
     """The cheap checks of the build under examination, one after the other in the calling thread's place.
 
-    `.clean` is False and `.reason` says why where the program may be at fault; a check that could not be run has the
-    outcome NOT_RUN and is never clean. Its compiles and runs go through the workspace's ledger and journal. Safe beside
-    a search of the same workspace: in a folder of the user's one program runs at a time.
+    `.clean` is False where the program may be at fault, and `.reason` holds why; a check that could not be run has the
+    outcome NOT_RUN and is never clean. Its compiles and runs go through the workspace's ledger and journal. A search of
+    the same workspace may run at the same time: in a folder of the user's one program runs at a time.
     """
     limit = deadline or Deadline()
     checks = ScreenChecks(workspace, limit)

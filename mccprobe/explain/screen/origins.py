@@ -214,9 +214,9 @@ def _is_call(what: str) -> bool:
     return bool(re.match(r"(?:(?:tail|musttail|notail) )?(?:call|invoke) ", what))
 
 
-def _same_function(symbol: str, told: str) -> bool:
+def _same_function(symbol: str, name: str) -> bool:
     """True if MSan's name of a function, demangled or not, may be this symbol's."""
-    return symbol == told or demangle(symbol).split("(")[0] == told.split("(")[0]
+    return symbol == name or demangle(symbol).split("(")[0] == name.split("(")[0]
 
 
 def _definitions(module: str) -> Iterator[tuple[str, _Function]]:
@@ -234,7 +234,7 @@ def _stored(line: str) -> tuple[str, str] | None:
 
 
 def _arguments(text: str) -> Sequence[str]:
-    """What stands between an opening bracket, which is not in the text, and its end, by the commas of its own level."""
+    """The arguments of a call, split at the commas of their own level. text: what follows the opening bracket."""
     parts, depth, start = [], 0, 0
     for index, character in enumerate(text):
         if character in "([{<":

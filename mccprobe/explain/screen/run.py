@@ -10,7 +10,7 @@ import re
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from mccprobe.base.errors import SourceDoesNotCompile, ToolchainError
 from mccprobe.base.process import RunSpec, run
@@ -20,6 +20,7 @@ from mccprobe.bisection.workspace import Workspace
 from mccprobe.explain.deadline import Deadline
 from mccprobe.explain.flag_sets.search import good_runs_needed
 from mccprobe.explain.screen.build import Extra, PlainBuilder, plain_options
+from mccprobe.explain.screen.fast_math import has_bundle, parts_named
 from mccprobe.explain.screen.ir import IrChecks
 from mccprobe.explain.screen.promises import NAME as PROMISES
 from mccprobe.explain.screen.promises import PromiseCheck
@@ -60,12 +61,13 @@ class Switch:
     means: str
 
 
+NO_FAST_MATH = "-fno-fast-math"
 SWITCHES = (
     Switch("-fno-strict-aliasing", "the program may access memory as another type than it has (strict aliasing)"),
     Switch("-fwrapv", "the program may rely on signed overflow"),
     Switch("-fno-finite-loops", "the program may rely on a loop without end"),
     Switch("-ffp-contract=off", "the result depends on the contraction of products and sums, which is allowed"),
-    Switch("-fno-fast-math", "the result depends on -ffast-math, a promise of the user"),
+    Switch(NO_FAST_MATH, "the result depends on -ffast-math, a promise of the user"),
 )
 
 Row = tuple[str, str, Callable[[], ScreenCheck]]
@@ -152,6 +154,10 @@ class ScreenChecks:
             ("warnings", "program", self._warnings),
             *self._filled(cheap=True),
         ]
+
+    def ir_of(self, text: str) -> IrChecks:
+        """The same checks of another module of this program."""
+        return IrChecks(lambda: text, self._text_at_o0, self.promises.compare)
 
     def _filled(self, *, cheap: bool = False) -> list[Row]:
         """What has no value in the source: locals of a language, and in IR poison and undef as well."""
@@ -276,9 +282,22 @@ class ScreenChecks:
             unit = judge.program.unit
             if unit.base == self.workspace.unit.base:
                 return ScreenCheck(option, "program", CLEAN, "changes nothing: the same object", command)
-            return self._turns_right(option, command, judge, unit.base[unit.recorded.active], means=switch.means)
+            found = self._turns_right(option, command, judge, unit.base[unit.recorded.active], means=switch.means)
+            if option == NO_FAST_MATH and found.outcome is FINDING and has_bundle(self.request.bad_args):
+                return replace(found, text=f"{found.text}\n{parts_named(self._without_part)}")
+            return found
 
         return check
+
+    def _without_part(self, option: str) -> Verdict | None:
+        """The bad build with this option as well; None where the object is the same."""
+        judge = self.workspace.variant((*self.request.flags, (option,)), f"screen{option}")
+        unit = judge.program.unit
+        if unit.base == self.workspace.unit.base:
+            return None
+        judge = Judge(judge.program, judge.oracle, self.workspace.journal)
+        verdicts = [judge.run(unit.base[unit.recorded.active]).verdict for _ in range(self._good_runs())]
+        return next((verdict for verdict in verdicts if verdict is not Verdict.GOOD), Verdict.GOOD)
 
     def _turns_right(
         self, name: str, command: Sequence[str], judge: Judge, digest: str, *, means: str, same: str | None = None

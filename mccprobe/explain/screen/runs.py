@@ -27,7 +27,7 @@ REPORT = "sanitizer-report"
 REPORT_BYTES = 1 << 20  # read of one sanitizer's report
 REPORT_LINES = 12  # shown of it, and where an uninitialised value came from
 ORIGIN_LINES = 3
-MOST_REPORTS = 50  # of one run that goes on after a report
+MOST_REPORTS = 50  # of one run that does not end at a report
 # compiler-rt: what a report begins with; a crash under MSan or TSan may be their own
 _FOUND = re.compile(
     r"runtime error: |ERROR: (?:AddressSanitizer|UndefinedBehaviorSanitizer): |WARNING: (?:Memory|Thread)Sanitizer: "

@@ -25,7 +25,7 @@ from mccprobe.targets import registry
 from mccprobe.targets.llvm.command import is_cxx
 from mccprobe.targets.llvm.locate import QUERY_TIMEOUT_S, installed_clangs
 
-FURTHER_TIMEOUT_S = 30.0  # of a run that goes on after a report: what it has written until then is read
+FURTHER_TIMEOUT_S = 30.0  # of a run that does not end at a report; what it has written until then is read
 # names and lines as MSan's own report has them: before any pass, also of MSan
 _NAMED_IR = ("-g1", "-fno-discard-value-names", "-Xclang", "-disable-llvm-passes")
 CONTROL_TIMEOUT_S = 30.0  # of a program of a few instructions

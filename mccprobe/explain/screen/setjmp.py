@@ -48,7 +48,7 @@ def _function(text: str) -> str:
         for name in _NAME.findall(store["value"])
         if name in roots
     }
-    escaped = (stored | set(_passed(lines, roots))) - buffers  # what setjmp filled itself is no value of the program
+    escaped = (stored | set(_passed(lines, roots))) - buffers  # setjmp fills them, the program does not
     changed = _changed(_blocks(lines[1:-1]), roots, escaped)
     if not changed:
         return text
@@ -104,7 +104,7 @@ def _blocks(lines: Iterable[str]) -> dict[str, _Block]:
         blocks[current].follow += _TARGET.findall(line)
         if _TWICE.search(line) and "invoke" not in line:
             parts += 1
-            after = f"{current} behind {parts}"
+            after = f"{current} after setjmp {parts}"
             blocks[current].follow.append(after)
             current = after
             blocks[current] = _Block()
@@ -126,7 +126,7 @@ def _changed(blocks: dict[str, _Block], roots: dict[str, str], escaped: set[str]
 def _first_return(blocks: dict[str, _Block], block: _Block) -> list[str]:
     """Where the function goes when setjmp returns 0: one side of the branch on it, else whatever follows."""
     call = _RESULT.match(block.lines[-1])
-    [after] = [name for name in block.follow if " behind " in name] or [""]
+    [after] = [name for name in block.follow if " after setjmp " in name] or [""]
     if not call or not after:
         return block.follow
     value = re.escape(call[1])

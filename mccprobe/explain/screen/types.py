@@ -25,7 +25,7 @@ _CONVERSION = re.compile(
     r"|CXXNewExpr .*'void \*\([^']*, void \*\)"
 )
 _NO_PROTOTYPE = re.compile(r"\(\*\)\(\)' <FunctionToPointerDecay>")  # in C; in C++ it takes no arguments
-_TO_TYPE = re.compile(r"> '(?P<told>[^']*)'(?::'(?P<real>[^']*)')?.* <BitCast>")
+_TO_TYPE = re.compile(r"> '(?P<named>[^']*)'(?::'(?P<real>[^']*)')?.* <BitCast>")
 # what may look at memory of every type, or is converted again before it is looked at
 _ANY_MEMORY = re.compile(
     r"(?:(?:const|volatile) )*(?:void|(?:unsigned |signed )?char|std::byte) \*(?:const|__restrict)?"
@@ -74,7 +74,7 @@ def _keeps_type(line: str, below: list[str]) -> bool:
     found = _TO_TYPE.search(line)
     if not found:
         return False
-    if _ANY_MEMORY.fullmatch(found["real"] or found["told"]):
+    if _ANY_MEMORY.fullmatch(found["real"] or found["named"]):
         return True
     # memory that was just allocated has no type yet
     return bool(below) and "CallExpr" in below[0] and any(_FRESH.search(one) for one in below)
