@@ -43,6 +43,11 @@ class Identity:
     fingerprint: str
     configuration: str = ""
 
+    @property
+    def is_mcc(self) -> bool:
+        """True for mcc and its stand-in, by the line of their own that they print below clang's."""
+        return self.version.startswith(("mcc version", "mccprobe-sim version"))
+
 
 @dataclass(frozen=True)
 class Capabilities:

@@ -245,17 +245,18 @@ def test_operands_are_split_outside_of_brackets() -> None:
 READS_ALL = {
     "mtgpu": ["MMA.323216", "LDMA.WR.B128.BST1", "DMA.ST.B32", "LSU.ST.B128", "AP.BARRIER", "COND.ST.P0", "CTRL.NOP",
               "MOV.ST.LM.B16", "MOV.ST.LM.B32", "INT.BYP.TL.MOVC", "DMA.ATOM.ADD", "LSU.RED", "FOP.UNHEARD", "NEW.LD"],
-    "amdgpu": ["v_smfmac_f32_16x16x32_f16", "v_cmpx_eq_u32", "v_fmac_f32", "v_mov_b32_dpp", "s_store_dword", "s_waitcnt",
-               "s_barrier", "s_nop", "s_cbranch_scc0", "s_setpc_b64", "s_endpgm", "s_sendmsg", "s_cmp_eq_u32", "s_setreg_b32",
-               "ds_write_b32", "ds_add_u32", "ds_write2st64_b64", "buffer_store_dword", "global_atomic_add",
-               "global_load_lds_dword", "flat_store_dword", "scratch_store_dword", "exp", "unheard_of"],
+    "amdgpu": ["v_smfmac_f32_16x16x32_f16", "v_cmpx_eq_u32", "v_fmac_f32", "v_mov_b32_dpp", "s_store_dword",
+               "s_waitcnt", "s_barrier", "s_nop", "s_cbranch_scc0", "s_setpc_b64", "s_endpgm", "s_sendmsg",
+               "s_cmp_eq_u32", "s_setreg_b32", "ds_write_b32", "ds_add_u32", "ds_write2st64_b64",
+               "buffer_store_dword", "global_atomic_add", "global_load_lds_dword", "flat_store_dword",
+               "scratch_store_dword", "exp", "unheard_of"],
     "nvidia": ["STG.E", "STS", "STL", "RED.E.ADD", "CCTL.IVALL", "BAR.SYNC", "WARPSYNC", "BRX", "CALL.REL", "EXIT",
                "NOP", "UNHEARD", "R2P"],
 }  # fmt: skip
 BANK = {"mtgpu": "R", "amdgpu": "v", "nvidia": "R"}
 WRITES = {
-    "mtgpu": ["FOP.MOV", "INT.ADD", "BIT.LSL.OR", "BIT.ROT.LSR", "DMA.LD.B32", "LDMA.RD.B32.BST1", "LSU.LD.B128", "SHUFFLE.IDX",
-              "INT.BYP.TG"],
+    "mtgpu": ["FOP.MOV", "INT.ADD", "BIT.LSL.OR", "BIT.ROT.LSR", "DMA.LD.B32", "LDMA.RD.B32.BST1", "LSU.LD.B128",
+              "SHUFFLE.IDX", "INT.BYP.TG"],
     "amdgpu": ["v_mov_b32_e32", "v_add_f32", "global_load_dword", "ds_read_b32", "buffer_load_dwordx2"],
     "nvidia": ["MOV", "IADD3", "LDG.E", "LDS", "FFMA"],
 }  # fmt: skip

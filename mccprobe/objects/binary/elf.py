@@ -24,7 +24,7 @@ EM_386, EM_PPC64, EM_X86_64, EM_AARCH64, EM_AMDGPU, EM_RISCV, EM_MTGPU = 3, 21, 
 HOSTS = {EM_386: "i386", EM_PPC64: "ppc64", EM_X86_64: "x86-64", EM_AARCH64: "aarch64", EM_RISCV: "riscv"}
 ET_REL = 1
 SHT_SYMTAB, SHT_NOTE, SHT_NOBITS, SHT_DYNSYM = 2, 7, 8, 11
-SHF_EXECINSTR = 0x4
+SHF_ALLOC, SHF_EXECINSTR = 0x2, 0x4
 PT_NOTE = 4
 STT_NOTYPE, STT_OBJECT, STT_FUNC = 0, 1, 2
 STB_LOCAL = 0
@@ -98,6 +98,11 @@ def machine_of(data: bytes) -> int | None:
 def flags_of(data: bytes) -> int:
     """e_flags of a file for which `machine_of` gave a number."""
     return int.from_bytes(data[48:52], "little")
+
+
+def is_linked(data: bytes) -> bool:
+    """True for a program or a shared library for which `machine_of` gave a number, False for an object file."""
+    return int.from_bytes(data[16:18], "little") != ET_REL
 
 
 def parse_elf(data: bytes, origin: str = "") -> Elf:
