@@ -123,8 +123,10 @@ class Console:
         return sys.stdout is not None and (sys.stdout.isatty() or self.colored(sys.stdout))
 
     def result(self, text: str) -> None:
-        """The answer, to standard output."""
+        """The answer, to standard output. Raises InputError where that is closed or takes no more."""
         self._end_live()
+        if sys.stdout is None:
+            raise InputError("standard output cannot be written: it is closed", hint="redirect it: >FILE")
         _write(sys.stdout, text if text.endswith("\n") else text + "\n")
 
     def report(self, text: str) -> None:

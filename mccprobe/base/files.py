@@ -66,7 +66,12 @@ def replace_file(
 
 def _write_stream(path: Path, data: bytes) -> None:
     """Raises OSError: ENXIO for a FIFO that no process reads, which would block for ever."""
-    handle = os.open(path, os.O_WRONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)
+    try:
+        handle = os.open(path, os.O_WRONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)
+    except OSError as error:
+        if error.errno == errno.ENXIO:
+            raise OSError(errno.ENXIO, "a FIFO or device that no process reads", str(path)) from error
+        raise
     with os.fdopen(handle, "wb") as file:
         os.set_blocking(handle, True)
         file.write(data)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import errno
 import os
+import select
 import stat
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from mccprobe.base.errors import ForeignFolder, PathUnusable, UnsafeRunFolder
 MOST_BYTES = 1 << 30  # of one file that is read whole
 SCRATCH_FOLDER = "trials"  # of a run: what programs leave in it, links too, is removed
 _CHUNK_BYTES = 1 << 20
+IDLE_S = 60.0  # of a pipe: the slowest compiler prints its help in a second
 _ABSENT = (errno.ENOENT, errno.ENOTDIR)
 _KINDS = {
     stat.S_IFDIR: "a folder", stat.S_IFIFO: "a FIFO", stat.S_IFCHR: "a character device",
@@ -65,25 +67,39 @@ def _unusable(path: Path | str, number: int) -> PathUnusable:
     return PathUnusable(str(path), os.strerror(number), denied=number in (errno.EACCES, errno.EPERM))
 
 
-def read_file(path: Path | str, most: int = MOST_BYTES, *, follow: bool = True) -> bytes:
+def read_file(path: Path | str, most: int = MOST_BYTES, *, follow: bool = True, stream: bool = False) -> bytes:
     """All of a regular file, at once. Raises OSError, also for a FIFO, a device, and more than `most` bytes.
 
-    follow: False if the file itself must not be a symbolic link.
+    follow: False if the file itself must not be a symbolic link. stream: True if a FIFO or a terminal may be read, as
+    `<(command)` gives one: until its writers have closed it, or have been silent for IDLE_S.
     """
     flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
     handle = os.open(path, flags if follow else flags | os.O_NOFOLLOW)
     with os.fdopen(handle, "rb") as file:
         status = os.fstat(handle)
-        if not stat.S_ISREG(status.st_mode):
+        streams = stream and (stat.S_ISFIFO(status.st_mode) or os.isatty(handle))
+        if not stat.S_ISREG(status.st_mode) and not streams:
             kind = _KINDS.get(stat.S_IFMT(status.st_mode), "no file")
             raise OSError(errno.EINVAL, f"{kind}, expected a regular file", str(path))
         chunks, size = [], 0
-        while chunk := file.read(_CHUNK_BYTES):  # until the end: files in /proc and /sys state no size
+        # until the end: files in /proc and /sys state no size
+        while chunk := _from_stream(handle, path) if streams else file.read(_CHUNK_BYTES):
             size += len(chunk)
             if size > most:
                 raise OSError(errno.EINVAL, f"larger than {most} bytes", str(path))
             chunks.append(chunk)
     return b"".join(chunks)
+
+
+def _from_stream(handle: int, path: Path | str) -> bytes:
+    """b"" at its end; at once where no process writes to it."""
+    try:
+        return os.read(handle, _CHUNK_BYTES)
+    except BlockingIOError:
+        ready, _, _ = select.select([handle], [], [], IDLE_S)
+    if not ready:
+        raise OSError(errno.ETIMEDOUT, f"nothing to read for {IDLE_S:g} s", str(path))
+    return os.read(handle, _CHUNK_BYTES)
 
 
 def read_text(path: Path | str, errors: str = "strict", most: int = MOST_BYTES) -> str:

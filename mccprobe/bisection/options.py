@@ -9,9 +9,15 @@ from pathlib import Path
 from typing import Any
 
 from mccprobe.base.errors import BadDataFile, JournalUnreadable
+from mccprobe.base.paths import read_text
 from mccprobe.oracle.kernel.shipped import find_shipped_kernels
-from mccprobe.targets.flags.datafile import parse_toml, shorten
+from mccprobe.targets.flags.datafile import MAX_BYTES, parse_toml, shorten
 
+# what is read back is in these ranges, as the command line has them; above, no system call takes a time
+_RANGES = {
+    "seed": (0, 1 << 63), "count": (2, 1 << 31), "spot_checks": (0, 1 << 31), "confidence": (0.5, 0.999999),
+    "max_runs": (1, 1 << 63), "timeout": (0.1, 2e6), "compile_timeout": (1, 2e6),
+}
 RECIPE_VERSION = 1
 RECIPES = Path(__file__).resolve().parents[1] / "_recipes"  # bisect/, in the wheel too
 _LISTS = ("flags", "args")
@@ -71,10 +77,16 @@ class BisectOptions:
             if isinstance(default, float):
                 wanted = (int, float)
             fits = isinstance(value, wanted) and isinstance(value, bool) == isinstance(default, bool)
-            if value is not None and not fits:
+            if not fits and (value is not None or default is not None):
                 kinds = "/".join(kind.__name__ for kind in wanted)
                 raise BadDataFile(f"{where}: {key} must be {kinds}, got {shorten(repr(value))}")
+            low, high = _RANGES.get(key, (None, None))
+            if low is not None and value is not None and not low <= value <= high:  # so nan is refused too
+                raise BadDataFile(f"{where}: {key} must be from {low} to {high:g}, got {shorten(repr(value))}")
             clean[key] = value
+        texts = [text for value in clean.values() for text in (value if isinstance(value, tuple) else (value,))]
+        if any("\0" in text for text in texts if isinstance(text, str)):
+            raise BadDataFile(f"{where}: holds a NUL byte, which no argument can hold")
         return cls(**clean)
 
 
@@ -88,10 +100,10 @@ def read_recipe(path: Path) -> BisectOptions:
     shipped = {file.stem: file for file in sorted(RECIPES.glob("*.toml"))}
     try:
         try:
-            text = path.read_text("utf-8")
+            text = read_text(path, most=MAX_BYTES)
         except FileNotFoundError:
             path = shipped.get(str(path), path)
-            text = path.read_text("utf-8")
+            text = read_text(path, most=MAX_BYTES)
         document = parse_toml(text)
     except OSError as error:
         hint = f"shipped recipes: {', '.join(shipped)}"

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from mccprobe.base.errors import InputError, UsageError
+from mccprobe.base.paths import exists, is_file, is_folder, read_text, resolved
 from mccprobe.bisection.lto import refuse_lto
 from mccprobe.bisection.missed_files import named_in_arguments
 from mccprobe.bisection.options import BisectOptions
@@ -123,7 +124,7 @@ def make_plan(options: BisectOptions, cache: Path, inherited: Mapping[str, str] 
 def _require_inputs(arguments: Arguments) -> None:
     """`-###` passes over a missing object, so the link would be of another program."""
     for name in arguments.inputs:
-        if not Path(name).exists():
+        if not exists(name):
             raise InputError(f"{name}: no such file", hint="it stands among the compiler's arguments, behind --")
 
 
@@ -143,13 +144,13 @@ def _without_response_files(args: Sequence[str], depth: int = 0) -> list[str]:
     expanded = []
     for argument in args:
         path = Path(argument[1:])
-        if not argument.startswith("@") or not path.is_file():
+        if not argument.startswith("@") or not is_file(path):
             expanded.append(argument)
             continue
         if depth > _RESPONSE_DEPTH:
             raise UsageError(f"{argument}: response files that name each other")
         try:
-            text = path.read_text("utf-8", "surrogateescape")
+            text = read_text(path, "surrogateescape")
         except OSError as error:
             raise InputError(f"{path}: {error.strerror or error}") from error
         expanded += _without_response_files(split_response_text(text), depth + 1)
@@ -174,13 +175,13 @@ def _source_and_kernel(options: BisectOptions, arguments: Arguments) -> tuple[Pa
     path = Path(options.file)
     if str(path).startswith("-"):  # Path drops the "./" that kept it from being an option
         path = path.absolute()
-    if path.is_dir():
+    if is_folder(path):
         kernel = load_kernel(path)
         return kernel.sources[0], kernel
-    if not path.exists() and options.file in {folder.name for folder in find_shipped_kernels()}:
+    if not exists(path) and options.file in {folder.name for folder in find_shipped_kernels()}:
         kernel = shipped_kernel(options.file)
         return kernel.sources[0], kernel
-    if not path.is_file():
+    if not is_file(path):
         usual = "name the source to bisect, a kernel folder, or a kernel of mccprobe"
         raise InputError(f"{path}: no such file", hint=hint_of_shipped(path) or usual)
     if path.name == "kernel.toml":
@@ -190,9 +191,9 @@ def _source_and_kernel(options: BisectOptions, arguments: Arguments) -> tuple[Pa
         usual = "C, C++, .mu, .ll or .bc; objects go behind --"
         raise InputError(f"{path}: not a source that a compiler takes", hint=hint_of_shipped(path) or usual)
     description = path.parent / "kernel.toml"
-    if path.suffix == ".mu" and description.is_file():
+    if path.suffix == ".mu" and is_file(description):
         kernel = load_kernel(description)
-        if path.resolve() in [source.resolve() for source in kernel.sources]:
+        if resolved(path) in [source.resolve() for source in kernel.sources]:
             return path, kernel
     return path, None
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from mccprobe.base.errors import InputError
+from mccprobe.base.paths import is_file, read_file
 from mccprobe.build.record import Build, TranslationUnit
 from mccprobe.search.procedure import Settings
 from mccprobe.targets.llvm.command import mllvm_value
@@ -174,14 +175,14 @@ class BisectRequest:
 def digest_of(path: Path) -> str:
     """SHA-256 of a source. Raises InputError when it cannot be read."""
     try:
-        return hashlib.sha256(path.read_bytes()).hexdigest()
+        return hashlib.sha256(read_file(path)).hexdigest()
     except OSError as error:
         raise InputError(f"{path}: {error.strerror or error}", hint="name a source file that can be read") from error
 
 
 def _digests(names: Sequence[str]) -> list[str | None]:
     """SHA-256 of those that are files."""
-    return [digest_of(path) if (path := Path(name)).is_file() else None for name in names]
+    return [digest_of(path) if is_file(path := Path(name)) else None for name in names]
 
 
 def changed_keys(old: dict[str, Any], new: dict[str, Any]) -> Sequence[str]:

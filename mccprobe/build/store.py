@@ -144,7 +144,11 @@ class RunDirectory:
 
     def clear_trials(self) -> None:
         """Remove scratch folders and unfinished files that a killed run left. Only the holder of the journal may."""
-        for path in (self.root / "trials").iterdir():
+        try:
+            left = list((self.root / "trials").iterdir())
+        except FileNotFoundError:  # a program or an oracle removed the run folder
+            left = []
+        for path in left:
             if path.is_dir() and not path.is_symlink():
                 shutil.rmtree(path, ignore_errors=True)
             else:

@@ -336,11 +336,11 @@ def harvest(
 
 def _read(name: str) -> str:
     from mccprobe.base.errors import InputError
+    from mccprobe.base.paths import read_file
     from mccprobe.targets.flags.harvest import MAX_TEXT
 
     try:
-        with Path(name).open("rb") as file:
-            return file.read(MAX_TEXT).decode("utf-8", "replace")
+        return read_file(name, stream=True).decode("utf-8", "replace")[:MAX_TEXT]
     except OSError as error:
         raise InputError(f"{name}: cannot be read: {error.strerror or error}") from error
 

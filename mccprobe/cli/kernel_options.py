@@ -121,9 +121,10 @@ def folder_below(parent: Path, make: Callable[[], Path | str]) -> Iterator[Path]
 
     An error in the work inside leaves nothing behind, but for one whose hint names a command that ran there.
     """
+    from mccprobe.base.paths import exists
     from mccprobe.build.store import disk_errors
 
-    missing = [path for path in (parent, *parent.parents) if not path.exists()]
+    missing = [path for path in (parent, *parent.parents) if not exists(path)]
     folder: Path | None = None
     try:
         with disk_errors(parent):

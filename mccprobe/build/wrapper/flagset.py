@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mccprobe.base.errors import UsageError
+from mccprobe.base.paths import exists
 from mccprobe.targets.flags.catalogue import Catalogue, ResolvedFlag, load_catalogue
 from mccprobe.targets.llvm.command import (
     TAKES_NEXT,
@@ -100,7 +101,7 @@ def wrapper_sets(chosen: str) -> WrapperSets:
     """
     catalogue = load_catalogue()
     name = chosen
-    if chosen not in catalogue.sets and ("/" in chosen or chosen.endswith(".toml") or Path(chosen).exists()):
+    if chosen not in catalogue.sets and ("/" in chosen or chosen.endswith(".toml") or exists(chosen)):
         shipped = catalogue.sets
         catalogue = load_catalogue([Path(chosen)])
         own = [key for key, entry in catalogue.sets.items() if shipped.get(key) is not entry]

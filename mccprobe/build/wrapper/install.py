@@ -25,6 +25,7 @@ from mccprobe.base.errors import (
     WrapperNotInstalled,
 )
 from mccprobe.base.files import create_file, remove_dead_drafts, replace_file
+from mccprobe.base.paths import is_folder, read_file
 from mccprobe.base.process import RunSpec, run
 from mccprobe.build.wrapper.flagset import WrapperSets
 from mccprobe.build.wrapper.script import Stamp, generate, read_stamp
@@ -38,6 +39,7 @@ ACCEPT_TIMEOUT_S = 60.0  # of an empty compile
 # programs that stand under a compiler's name and look for the next one of that name in PATH: behind the wrapper they
 # would find the wrapper. In front of it they are fine.
 LAUNCHERS = frozenset(("ccache", "sccache", "distcc", "icecc", "colorgcc"))
+MOST_BYTES = 1 << 20  # of a wrapper: some kilobytes
 _TRIES = 20  # a remove may take the folder away between our making it and our lock on it
 
 
@@ -140,7 +142,7 @@ def require_accepted(compiler: WrappedCompiler, sets: WrapperSets) -> None:
 
 def is_launcher(path: Path) -> bool:
     """True for a link to ccache or its like."""
-    return path.resolve().name in LAUNCHERS
+    return Path(os.path.realpath(path)).name in LAUNCHERS
 
 
 def _next_in_path(command: str, passed: list[str]) -> Path | None:
@@ -168,8 +170,8 @@ def read_installed(path: Path) -> Stamp | None:
     if path.is_symlink():
         raise NotOurWrapper(str(path), f"is a link to {path.readlink()}")
     try:
-        data = path.read_bytes()
-    except FileNotFoundError:
+        data = read_file(path, MOST_BYTES)
+    except (FileNotFoundError, NotADirectoryError):
         return None
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror or error}") from error
@@ -240,7 +242,7 @@ def remove(prefix: Path, command: str = COMMAND) -> Stamp:
 def _make_folders(folder: Path, made: list[str]) -> None:
     """Make what is missing, and note in `made` what this call made."""
     missing = []
-    while not folder.is_dir():
+    while not is_folder(folder):
         missing.append(folder)
         folder = folder.parent
     for path in reversed(missing):

@@ -20,6 +20,7 @@ from mccprobe.base.errors import BadReport
 from mccprobe.base.files import replace_file
 
 MAX_FILES = 2000  # a report holds a few dozen; a bomb of names holds millions
+MAX_DEPTH = 40  # folders; a report has those of the user's own sources
 MAX_BYTES = 256 << 20  # unpacked: sources and bitcode, with room
 MAX_ARCHIVE_BYTES = 128 << 20
 MAX_HEADER_BYTES = 1 << 20  # of one member; a long name has some hundred
@@ -87,7 +88,7 @@ def _unpack(tar: tarfile.TarFile, stream: _Stream, archive: Path, target: Path) 
         if not parts or member.name.startswith("/") or ".." in parts:
             raise BadReport(f"{archive}: {member.name} leads out of its folder")
         if len(parts) > MAX_DEPTH:
-            raise BadReport(f"{archive}: a name with {len(parts)} folders; {MAX_DEPTH} are allowed")
+            raise BadReport(f"{archive}: holds folders more than {MAX_DEPTH} deep", hint="this is not a bug report")
         size += max(0, member.size)
         if count > MAX_FILES or size > MAX_BYTES:
             raise BadReport(

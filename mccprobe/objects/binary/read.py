@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from mccprobe.base.errors import BadBinary, BadBundle, BadElf, InputError
+from mccprobe.base.paths import read_file
 from mccprobe.objects.binary import archive, assembly, bundle, compressed
 from mccprobe.objects.binary.amdgpu import amdgpu_target
 from mccprobe.objects.binary.document import read_messagepack
@@ -62,7 +63,7 @@ def read_images(path: Path, *, carriers: bool = False) -> list[DeviceImage]:
             raise InputError(f"{path}: not a regular file", hint="name an object, a bundle or an assembly text")
         if status.st_size > MAX_FILE_BYTES:
             raise InputError(f"{path}: {status.st_size} bytes, more than the {MAX_FILE_BYTES} that are read")
-        data = path.read_bytes()
+        data = read_file(path, MAX_FILE_BYTES)
     except (OSError, ValueError) as error:
         raise InputError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}") from error
     return images_of(data, str(path), carriers=carriers)
