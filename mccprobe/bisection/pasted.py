@@ -16,6 +16,12 @@ _CLANG = re.compile(r"(?:[\w.]+-)*clang(?:\+\+)?(?:-[\d.]+)?")
 _OTHER = re.compile(r"(?:[\w.]+-)*(?:gcc|g\+\+|cc|c\+\+|mcc)(?:-[\d.]+)?")
 
 
+def begins_a_command(word: str) -> bool:
+    """True for a compiler or a launcher of one, as the first word of a compile command."""
+    name = Path(word).name
+    return any(known.fullmatch(name) for known in (_LAUNCHER, _CLANG, _OTHER))
+
+
 def without_compiler(options: BisectOptions) -> tuple[BisectOptions, tuple[str, ...]]:
     """The options without the compiler at the head of the arguments, and a note on it.
 
@@ -26,7 +32,7 @@ def without_compiler(options: BisectOptions) -> tuple[BisectOptions, tuple[str, 
         del args[0]
     head = args[0] if args else ""
     name = Path(head).name
-    if head.startswith("-") or not (_CLANG.fullmatch(name) or _OTHER.fullmatch(name)):
+    if not begins_a_command(head):
         return options, ()
     options = replace(options, args=tuple(args[1:]))
     if (options.compiler, options.mcc, options.toolchain) == (None, None, "auto") and _CLANG.fullmatch(name):

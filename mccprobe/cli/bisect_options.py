@@ -10,7 +10,7 @@ import click
 
 from mccprobe.base.errors import UsageError
 from mccprobe.bisection.options import BisectOptions
-from mccprobe.bisection.pasted import several_files
+from mccprobe.bisection.pasted import begins_a_command, several_files
 from mccprobe.cli.common import FiniteRange
 from mccprobe.cli.lazy import AliasedOption
 from mccprobe.cli.toolchain_option import toolchain_option
@@ -83,7 +83,7 @@ def given_options(ctx: click.Context, values: dict[str, Any], *, fixed_addresses
         for name, value in values.items()
         if name in _NAMES and ctx.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE
     }
-    if values["file"] is not None and values["file"].startswith("-"):
+    if words and (words[0].startswith("-") or (not front and begins_a_command(words[0]))):
         # everything stood after --: there is no FILE, the shipped kernel takes the arguments
         given["args"] = (values["file"], *values["args"])
         given.pop("file", None)

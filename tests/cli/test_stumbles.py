@@ -88,6 +88,11 @@ def test_arguments_that_name_no_compiler(args: tuple[str, ...]) -> None:
     assert without_compiler(BisectOptions(args=args)) == (BisectOptions(args=args), ())
 
 
+def test_a_pasted_command_without_file_asks_which(here: Path, call_cli: CallCli) -> None:
+    error, hint = refused(call_cli, 2, "bisect", *PLAIN, "--", "clang-14", "-O2", "-c", "prog.c", "-o", "prog.o")
+    assert error == "which file is to be bisected?" and hint.startswith("mccprobe bisect FILE")
+
+
 # --- what was meant ---------------------------------------------------------------------------------
 
 
