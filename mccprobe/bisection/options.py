@@ -31,6 +31,7 @@ class BisectOptions:
     oracle: str | None = None
     run_args: str | None = None
     run_in: str | None = None
+    ignore_files: tuple[str, ...] = ()
     case: str | None = None
     seed: int = 1
     arch: str = ""

@@ -10,7 +10,6 @@ options and a limit; the host half of an offload compile never does.
 
 from __future__ import annotations
 
-import re
 import shutil
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
@@ -23,6 +22,7 @@ from mccprobe.build.executor import Urgency
 from mccprobe.build.image import replace_image
 from mccprobe.build.job import OUTPUT, SCRATCH, CompileJob, CompileOutcome
 from mccprobe.build.ledger import Ledger
+from mccprobe.targets.flags.levels import is_level
 from mccprobe.targets.llvm.jobs import (
     Job,
     JobKind,
@@ -35,7 +35,6 @@ from mccprobe.targets.llvm.jobs import (
 from mccprobe.targets.protocol import Recording, Toolchain
 
 UNLIMITED = -1
-_LEVEL = re.compile(r"-O(?:[1-3sz]|fast)?")
 PROVE_LATER_EXECUTIONS = 1000  # some 0.1 s of compile: above, the search does not wait for the direct compile
 # What the host half is compiled with in place of a device image: found again by its content.
 # Roomy, so that images also fit into the linked program in its place; larger ones are linked each.
@@ -243,7 +242,7 @@ class Unit:
         """Optimised IR through another code generator: -O0, without this unit's options. None at -O0 already."""
         source = self.recorded
         argv = without_llvm_passes(back_end_argv(source.jobs[source.active], str(ir), OUTPUT))
-        plain = tuple("-O0" if _LEVEL.fullmatch(argument) else argument for argument in argv)
+        plain = tuple("-O0" if is_level(argument) else argument for argument in argv)
         if plain == argv:
             return None
         return replace(source.template(), argv=(*source.prefix, *plain), label=label)

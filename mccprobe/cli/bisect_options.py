@@ -26,6 +26,8 @@ _OPTIONS = (
     click.option("--oracle", metavar="CMD", help="judge by CMD ({exe}, or appended): 0 good, 1-124 bad, 125 skip"),
     click.option("--run-args", metavar="ARGS", help="arguments of the program"),
     click.option("--run-in", metavar="DIR", help="folder that programs run in (default: an empty one for each run)"),
+    click.option("--ignore-file", "ignore_files", multiple=True, metavar="PATTERN",
+                 help="a file that the program writes, not to be compared"),
     click.option("--case", metavar="NAME|MxNxK", help="case of a kernel's own host program"),
     click.option("--seed", type=click.IntRange(0), default=1, show_default=True, help="inputs and spot checks"),
     click.option("--arch", default="", metavar="ARCH", help="device architecture to bisect, of several"),

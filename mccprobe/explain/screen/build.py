@@ -51,12 +51,12 @@ class Built:
 
 
 class PlainBuilder:
-    """Builds the program of one workspace at -O0."""
+    """Builds the program of one workspace at -O0. driver: of another compiler than the workspace's."""
 
-    def __init__(self, workspace: Workspace) -> None:
+    def __init__(self, workspace: Workspace, driver: Sequence[str] = ()) -> None:
         request = workspace.request
         self.workspace = workspace
-        self.driver = tuple(request.toolchain.driver)
+        self.driver = tuple(driver or request.toolchain.driver)
         self.sources = (str(request.source), *request.inputs)
         self.args = (*plain_options(request.args), "-O0", "-w")
         self.link_args = (*plain_options(without_language(request.args)), *request.link_args)

@@ -19,6 +19,7 @@ from pathlib import Path
 from mccprobe.bisection.workspace import Workspace
 from mccprobe.build.job import OUTPUT
 from mccprobe.explain.bundle.sources import needed_files
+from mccprobe.explain.screen.setjmp import volatile_where_changed
 from mccprobe.report.why_record import ScreenCheck, ScreenOutcome
 from mccprobe.targets.llvm.jobs import back_end_argv, front_end_argv
 
@@ -33,11 +34,7 @@ _EFFECTS = re.compile(
     r"\b(?:readnone|readonly|writeonly|argmemonly|inaccessiblememonly|willreturn)\b|\bmemory\([^)]*\)"
 )
 _ASSUME = re.compile(r"^[ \t]+(?:tail |notail )?call void @llvm\.assume\(.*$", re.MULTILINE)
-_FUNCTION = re.compile(r"^define [^\n]*\{\n.*?^\}$", re.MULTILINE | re.DOTALL)
-_TWICE = re.compile(r"\b(?:call|invoke) [^\n]*@_*(?:sig)?setjmp\(")
 _HANDLERS = re.compile(r"\b(?:call|invoke) [^\n]*@(?:__sysv_|bsd_)?(?:signal|sigaction|sigset)\(")
-_LOAD = re.compile(r"^([ \t]+%\S+ = load )(?!atomic|volatile)", re.MULTILINE)
-_STORE = re.compile(r"^([ \t]+store )(?!atomic|volatile)", re.MULTILINE)
 _GLOBAL_ACCESS = re.compile(
     r"^([ \t]+(?:%\S+ = load|store) )(?!atomic|volatile)(?=[^\n]*\* @|[^\n]*ptr @)", re.MULTILINE
 )
@@ -69,18 +66,6 @@ def _without_effects(module: str) -> str:
     return "".join(_EFFECTS.sub("", line) if _GROUP.match(line) or _SIGNATURE.search(line) else line for line in lines)
 
 
-def _volatile_locals(module: str) -> str:
-    """Every access of a function that setjmp returns into is made."""
-
-    def change(found: re.Match[str]) -> str:
-        text = found.group()
-        if not _TWICE.search(text):
-            return text
-        return _STORE.sub(r"\1volatile ", _LOAD.sub(r"\1volatile ", text))
-
-    return _FUNCTION.sub(change, module)
-
-
 def _volatile_globals(module: str) -> str:
     return _GLOBAL_ACCESS.sub(r"\1volatile ", module) if _HANDLERS.search(module) else module
 
@@ -94,7 +79,7 @@ PROMISES = (
         _without_effects,
     ),
     Promise("an assumption", re.compile(r"assume"), lambda module: _ASSUME.sub("", module)),
-    Promise("plain locals around setjmp", re.compile(r"setjmp"), _volatile_locals),
+    Promise("plain locals around setjmp", re.compile(r"setjmp"), volatile_where_changed),
     Promise("plain variables beside a signal handler", re.compile(r"\bsig(?:nal|action|set)\b"), _volatile_globals),
 )
 

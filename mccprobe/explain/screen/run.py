@@ -73,9 +73,15 @@ Row = tuple[str, str, Callable[[], ScreenCheck]]
 def screen(request: BisectRequest, workspace: Workspace, *, tell: Callable[[str], None], deadline: Deadline) -> Screen:
     """All checks of the build under examination. Raises what the toolchain raises when it is gone."""
     checks = ScreenChecks(workspace, deadline)
-    rows = checks.rows()
+    return answered(checks, checks.rows(), tell=tell, deadline=deadline)
+
+
+def answered(
+    checks: ScreenChecks, rows: Sequence[Row], *, tell: Callable[[str], None], deadline: Deadline, workers: int = 0
+) -> Screen:
+    """These rows, run side by side and weighed. workers: threads, 0 for as many as trials run at once."""
     found: dict[int, ScreenCheck] = {}
-    pool = ThreadPoolExecutor(max_workers=max(2, workspace.ledger.executor.width))
+    pool = ThreadPoolExecutor(max_workers=workers or max(2, checks.workspace.ledger.executor.width))
     try:
         futures = {pool.submit(_within, deadline, row): index for index, row in enumerate(rows)}
         for future in as_completed(futures):
@@ -135,6 +141,14 @@ class ScreenChecks:
             *switches,
             (PROMISES, "program", self.promises),
             *self.repeats.rows(),
+        ]
+
+    def cheap_rows(self) -> list[Row]:
+        """Those that cost one compile and one run each, and no trial of the bad build."""
+        return [
+            *self.sanitizers.cheap_rows(),
+            ("warnings", "program", self._warnings),
+            (PATTERN, "program", self._pattern),
         ]
 
     # -- static ---------------------------------------------------------------------------------

@@ -19,6 +19,7 @@ from mccprobe.bisection.workspace import Workspace
 from mccprobe.build.program import LinkFailure
 from mccprobe.build.store import require_space
 from mccprobe.oracle.checks import CommandOracle, KernelOracle, Oracle, ReferenceOracle
+from mccprobe.oracle.folders import alone_in
 from mccprobe.oracle.verdict import Outcome, Verdict
 from mccprobe.targets.llvm.locate import fixed_addresses_prefix, which
 
@@ -116,12 +117,14 @@ class ScreenRuns:
                 program = str(self.workspace.ledger.run.object_path(digest))
                 variable, _, values = options.partition("=")
                 log = {variable: f"{values}:verbosity=1:log_path={scratch / REPORT}"}
-                folder = getattr(oracle, "run_in", None) or getattr(oracle, "cwd", None) or scratch
+                folder = getattr(oracle, "run_in", None) or getattr(oracle, "cwd", None)
                 spec = RunSpec(
-                    [*self.fixed, *([program] if alone else oracle.command(program))], cwd=scratch if alone else folder,
+                    [*self.fixed, *([program] if alone else oracle.command(program))],
+                    cwd=scratch if alone or folder is None else folder,
                     env={**os.environ, "TMPDIR": str(scratch), **env, **log}, timeout_s=timeout_s,
                 )  # fmt: skip
-                result = run(spec)
+                with alone_in(None if alone else folder):
+                    result = run(spec)
                 report = "".join(
                     path.read_bytes()[:REPORT_BYTES].decode("utf-8", "replace")
                     for path in sorted(scratch.glob(f"{REPORT}.*"))

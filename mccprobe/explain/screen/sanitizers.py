@@ -9,18 +9,19 @@ host part alone (lanes are no threads).
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from mccprobe.base.process import RunSpec, run
 from mccprobe.explain.deadline import Deadline
 from mccprobe.explain.screen.build import Built, Extra, PlainBuilder
 from mccprobe.explain.screen.runs import ScreenRuns
+from mccprobe.explain.screen.trap import TRAP_OPTIONS, trap_extra
 from mccprobe.oracle.verdict import Verdict
 from mccprobe.report.why_record import ScreenCheck, ScreenOutcome
 from mccprobe.targets.llvm.command import is_cxx
-from mccprobe.targets.llvm.locate import QUERY_TIMEOUT_S
+from mccprobe.targets.llvm.locate import QUERY_TIMEOUT_S, installed_clangs
 
 CONTROL_TIMEOUT_S = 30.0  # of a program of a few instructions
 SLOWDOWN = 20.0  # TSan at -O0 beside an optimised build (clang's manual: 5 to 15 times at equal optimisation)
@@ -66,6 +67,13 @@ TSAN = Sanitizer(
     "int main(void) { pthread_t one; pthread_create(&one, 0, add, 0); shared++; return pthread_join(one, 0); }\n",
 )  # fmt: skip
 SANITIZERS = (UBSAN, ASAN, MSAN, TSAN)
+# both in one build and one run, for the cheap part; UBSan's own report does not end the program, ASan's does
+BOTH = Sanitizer(
+    "ASan and UBSan", "undefined behaviour and no access out of bounds or after the end of an object",
+    ("-fsanitize=address,undefined",), f"{ASAN.options}:halt_on_error=1",
+    "int main(int count, char **names) { volatile char all[4]; all[count + 3] = 1; return !names; }\n",
+    ASAN.runtime,
+)  # fmt: skip
 
 _SHIM = """#include <dlfcn.h>
 void *__real_dlopen(const char *name, int flags);
@@ -86,8 +94,15 @@ class SanitizerChecks:
 
     def rows(self) -> list[tuple[str, str, Callable[[], ScreenCheck]]]:
         """(name, part, check) of every row."""
+        return self._rows(SANITIZERS)
+
+    def cheap_rows(self) -> list[tuple[str, str, Callable[[], ScreenCheck]]]:
+        """The same of as few builds as show most."""
+        return self._rows((BOTH, MSAN))
+
+    def _rows(self, sanitizers: Sequence[Sanitizer]) -> list[tuple[str, str, Callable[[], ScreenCheck]]]:
         found: list[tuple[str, str, Callable[[], ScreenCheck]]] = []
-        for sanitizer in SANITIZERS:
+        for sanitizer in sanitizers:
             why_not = self._why_not(sanitizer)
             if why_not:
                 part = "host" if self.offload else "program"
@@ -145,24 +160,79 @@ class SanitizerChecks:
 
     def _check(self, sanitizer: Sanitizer, part: str) -> Callable[[], ScreenCheck]:
         def run_it() -> ScreenCheck:
-            extra = self.extra(sanitizer)
-            self.builder.start(extra)
-            broken = self._control_fails(sanitizer)
-            if broken:
-                return _not_run(sanitizer, part, broken)()
-            return self._judge(sanitizer, part, self.builder.build(extra))
+            if not self._lacks_runtime(sanitizer):
+                return self._own(sanitizer, part)
+            check = None
+            for other in self._others():
+                check = other._own(sanitizer, part)
+                if check.outcome is not ScreenOutcome.NOT_RUN:
+                    whose = Path(other.builder.driver[0]).name
+                    text = f"{check.text}\n(built with {whose}: this compiler has no runtime of it)"
+                    return replace(check, text=text)
+            if sanitizer in (UBSAN, BOTH):
+                return self._trapping(part)
+            return check or self._own(sanitizer, part)
 
         return run_it
+
+    def _own(self, sanitizer: Sanitizer, part: str) -> ScreenCheck:
+        extra = self.extra(sanitizer)
+        self.builder.start(extra)
+        broken = self._control_fails(sanitizer)
+        if broken:
+            return _not_run(sanitizer, part, broken)()
+        return self._judge(sanitizer, part, self.builder.build(extra))
+
+    def _lacks_runtime(self, sanitizer: Sanitizer) -> bool:
+        """True where a stock clang was installed without the sanitizer's runtime."""
+        return self.builder.workspace.unit.recorded.toolchain.name == "clang" and (
+            self._control(sanitizer, self._flags(sanitizer)).digest is None
+        )
+
+    def _others(self) -> Iterator[SanitizerChecks]:
+        """The same checks built by the other installed clangs, the newest first: they speak of the same source."""
+        own = self.builder.workspace.request.toolchain.identify().resolved
+        for path in reversed(installed_clangs().values()):
+            if path.resolve() != own:
+                driver = (str(path), *self.builder.driver[1:])
+                yield SanitizerChecks(PlainBuilder(self.builder.workspace, driver), self.runs, self.deadline)
+
+    def _trapping(self, part: str) -> ScreenCheck:
+        """UBSan without a runtime."""
+        extra = trap_extra(self.builder.run)
+        name = UBSAN.name
+        self.builder.start(extra)
+        control = self.builder.compile_alone(self._control_source(UBSAN), replace(extra, name=f"{name} trap"))
+        if control.digest is None:
+            return ScreenCheck(name, part, ScreenOutcome.NOT_RUN, f"this compiler cannot build it: {control.reason}")
+        proof = self.runs.reported(
+            control.digest, f"control {extra.name}", TRAP_OPTIONS, CONTROL_TIMEOUT_S, alone=True, env={}
+        )
+        if proof.verdict is not Verdict.BAD:
+            why = f"it does not report a planted fault here: {proof.reason}"
+            return ScreenCheck(name, part, ScreenOutcome.NOT_RUN, why)
+        built = self.builder.build(extra)
+        if built.digest is None:
+            why = f"the program does not build with it: {built.reason}"
+            return ScreenCheck(name, part, ScreenOutcome.NOT_RUN, why, built.command)
+        outcome = self.runs.reported(built.digest, extra.name, TRAP_OPTIONS, self._timeout_s(), env={})
+        if outcome.verdict is Verdict.UNRESOLVED:
+            return ScreenCheck(name, part, ScreenOutcome.NOT_RUN, outcome.reason, built.command)
+        bad = outcome.verdict is Verdict.BAD
+        text = outcome.reason if bad else f"no {UBSAN.shows} (traps: this compiler has no runtime of UBSan)"
+        return ScreenCheck(name, part, ScreenOutcome.FINDING if bad else ScreenOutcome.CLEAN, text, built.command)
+
+    def _timeout_s(self) -> float:
+        return min(SLOWDOWN * self.builder.workspace.oracle.timeout_s, max(1.0, self.deadline.left_s))
 
     def _judge(self, sanitizer: Sanitizer, part: str, built: Built) -> ScreenCheck:
         if built.digest is None:
             return _not_run(sanitizer, part, f"the program does not build with it: {built.reason}", built.command)()
-        timeout_s = min(SLOWDOWN * self.builder.workspace.oracle.timeout_s, max(1.0, self.deadline.left_s))
         options, env = sanitizer.options, {}
         if self.emulated:
             options = options.replace("detect_stack_use_after_return=1", "detect_stack_use_after_return=0")
-            env = {"MCCSIM_POISON": "0"} if sanitizer is ASAN else {}
-        outcome = self.runs.reported(built.digest, sanitizer.name, options, timeout_s, env=env)
+            env = {"MCCSIM_POISON": "0"} if sanitizer in (ASAN, BOTH) else {}
+        outcome = self.runs.reported(built.digest, sanitizer.name, options, self._timeout_s(), env=env)
         if outcome.verdict is Verdict.UNRESOLVED:
             return _not_run(sanitizer, part, outcome.reason, built.command)()
         if outcome.verdict is Verdict.GOOD:
@@ -187,12 +257,16 @@ class SanitizerChecks:
 
     def _control(self, sanitizer: Sanitizer, flags: tuple[str, ...]) -> Built:
         """The program with the planted fault."""
+        source = self._control_source(sanitizer)
+        link = ("-pthread",) if sanitizer is TSAN else ()
+        return self.builder.compile_alone(source, Extra(sanitizer.name, ("-x", "c", *flags), link))
+
+    def _control_source(self, sanitizer: Sanitizer) -> Path:
         name = f"unit/screen-{sanitizer.name}.c"
         source = self.builder.run.root / name
         if not source.is_file():
             self.builder.run.write_text(name, sanitizer.control)
-        link = ("-pthread",) if sanitizer is TSAN else ()
-        return self.builder.compile_alone(source, Extra(sanitizer.name, ("-x", "c", *flags), link))
+        return source
 
     def _control_fails(self, sanitizer: Sanitizer) -> str:
         """Why this sanitizer shows nothing here, "" if it reports its planted fault."""
