@@ -212,6 +212,20 @@ class InputError(MccprobeError):
     usual_hint = "check the file and its name"
 
 
+class InputsChanged(InputError):
+    """Raised when a source, header or library is not what it was when the run began."""
+
+    code = "inputs-changed"
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self.names = tuple(names)
+        shown = ", ".join(self.names[:5]) + (f" and {len(self.names) - 5} more" if len(self.names) > 5 else "")
+        super().__init__(
+            f"input files changed while the run was reading them: {shown}",
+            hint="the answers are of two programs and are not used; start a new run and leave the files alone",
+        )
+
+
 class SourceDoesNotCompile(InputError):
     """Raised when the untouched command line does not compile; `detail` is the compiler's own message."""
 

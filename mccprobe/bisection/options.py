@@ -40,6 +40,7 @@ class BisectOptions:
     run_args: str | None = None
     run_in: str | None = None
     stdin: str | None = None
+    ignore_files: tuple[str, ...] = ()
     case: str | None = None
     seed: int = 1
     arch: str = ""

@@ -24,6 +24,7 @@ from mccprobe.search.procedure import Settings
 from mccprobe.targets import registry
 from mccprobe.targets.choose import choose
 from mccprobe.targets.flags.catalogue import Catalogue, ResolvedFlag, load_catalogue, promise_sentences
+from mccprobe.targets.flags.levels import is_level
 from mccprobe.targets.llvm.command import (
     Arguments,
     compile_options,
@@ -211,7 +212,7 @@ def _kernel_arguments(kernel: KernelSpec, given: Arguments, toolchain: Toolchain
 
 
 def _is_level(group: Sequence[str]) -> bool:
-    return group[0] in ("-O", "-O0", "-O1", "-O2", "-O3", "-Os", "-Oz", "-Ofast", "-Og")
+    return is_level(group[0])
 
 
 def _probed(catalogue: Catalogue, text: str, toolchain: Toolchain) -> ResolvedFlag:
@@ -289,6 +290,7 @@ def _oracle(options: BisectOptions, kernel: KernelSpec | None) -> OracleChoice:
         "reference",
         run_in=Path(options.run_in).absolute() if options.run_in else None,
         seed=options.seed,
+        ignored_files=options.ignore_files,
         timeout_s=options.timeout,
         bad_if_timeout="timeout" in options.bad_if,
         bad_if_crash="crash" in options.bad_if,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -21,10 +21,10 @@ from mccprobe.oracle.checks import (
     KernelOracle,
     Oracle,
     ReferenceOracle,
-    observe,
-    observe_in,
+    observe_files,
 )
 from mccprobe.oracle.verdict import Outcome, Verdict
+from mccprobe.oracle.written import stable
 
 REFERENCE_RUNS = 2
 
@@ -57,14 +57,17 @@ def expected_output(request: BisectRequest, program: Path, unit: Unit) -> Expect
     """What the reference prints, from two runs that must agree. Raises OracleUnusable."""
     choice = request.oracle
     seen: list[Expected] = []
+    seeing = partial(
+        observe_files, args=tuple(choice.run_args), timeout_s=choice.timeout_s, ignored=choice.ignored_files,
+        stdin=choice.stdin,
+    )  # fmt: skip
     for _ in range(REFERENCE_RUNS):
         with unit.ledger.run.scratch("reference") as scratch:
             if choice.run_in is not None or choice.stdin is not None:
-                folder = choice.run_in or scratch
-                result = observe(program, choice.run_args, folder, choice.timeout_s, choice.stdin)
+                observation = seeing(program, choice.run_in or scratch)
             else:  # where the trials run, too
-                seeing = partial(observe_in, args=tuple(choice.run_args), timeout_s=choice.timeout_s)
-                result = unit.ledger.executor.run_program(seeing, program, scratch)
+                observation = unit.ledger.executor.run_program(seeing, program, scratch)
+            result = observation.result
             if choice.run_in is None and not seen:
                 known = (str(request.source), *request.inputs)
                 missed = named_by_program(program, result.stderr_text, scratch, Path.cwd(), known)
@@ -85,8 +88,8 @@ def expected_output(request: BisectRequest, program: Path, unit: Unit) -> Expect
                 f"the reference build prints {result.stdout_bytes} bytes, too many to compare",
                 hint="print less, or give a check of your own with --oracle",
             )
-        seen.append(Expected(result.stdout, result.returncode))
-    if seen[0] != seen[1]:
+        seen.append(Expected(result.stdout, result.returncode, observation.files))
+    if (seen[0].stdout, seen[0].returncode) != (seen[1].stdout, seen[1].returncode):
         raise OracleUnusable(
             "the reference build prints something else at each run, so its output cannot be the measure: "
             f"{seen[0].describe()} and {seen[1].describe()}",
@@ -94,7 +97,8 @@ def expected_output(request: BisectRequest, program: Path, unit: Unit) -> Expect
         )
     if seen[0].returncode:
         unit.recorded.notes.append(_ends_badly(result))
-    return seen[0]
+    alike, others = stable(seen[0].files or (), seen[1].files or ())
+    return replace(seen[0], files=alike, unstable=others)
 
 
 def _ends_badly(result: RunResult) -> str:
@@ -122,7 +126,7 @@ def make_oracle(request: BisectRequest, expected: Expected | None) -> Oracle:
     assert expected is not None
     return ReferenceOracle(
         expected, choice.run_args, choice.timeout_s, choice.bad_if_timeout, run_in=choice.run_in,
-        bad_if_crash=choice.bad_if_crash, stdin=choice.stdin,
+        bad_if_crash=choice.bad_if_crash, stdin=choice.stdin, ignored=choice.ignored_files,
     )  # fmt: skip
 
 
@@ -154,15 +158,19 @@ def reference_unit(request: BisectRequest, bad: Unit) -> Unit | None:
     return Unit(recorded, "reference")
 
 
-def judged_reference(
-    request: BisectRequest, bad: Unit, unit: Unit, linker: Linker, journal: Journal
-) -> tuple[Reference, Oracle]:
-    """Build the reference and the oracle; prove that the reference passes it."""
+def build_reference(bad: Unit, unit: Unit) -> None:
+    """Compile the reference's unlimited objects."""
     if unit.recorded is bad.recorded:
         unit.prepare_from(bad)
     else:
         unit.recorded.active = bad.recorded.active
         unit.prepare_direct()
+
+
+def judged_reference(
+    request: BisectRequest, unit: Unit, linker: Linker, journal: Journal
+) -> tuple[Reference, Oracle]:
+    """Link the built reference, make the oracle and prove that the reference passes it."""
     program = Program(unit, linker)
     path = linked_reference(unit, program)
     expected = expected_output(request, path, unit) if request.oracle.kind == "reference" else None

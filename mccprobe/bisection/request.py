@@ -37,6 +37,7 @@ class OracleChoice:
     timeout_s: float = 60.0
     bad_if_timeout: bool = False
     bad_if_crash: bool = False
+    ignored_files: tuple[str, ...] = ()  # patterns of files that the program writes and that are not compared
 
 
 @dataclass(frozen=True)
@@ -163,6 +164,7 @@ class BisectRequest:
             "reference_args": None if self.reference_args is None else list(self.reference_args),
             "oracle": [self.oracle.kind, list(self.oracle.command), list(self.oracle.run_args), self.oracle.case,
                        self.oracle.seed],
+            "ignored_files": list(self.oracle.ignored_files) or None,
             "oracle_sha256": _digests(self.oracle.command),
             "stdin": None if self.oracle.stdin is None else str(self.oracle.stdin),
             "stdin_sha256": None if self.oracle.stdin is None else digest_of(self.oracle.stdin),

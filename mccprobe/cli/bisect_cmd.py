@@ -93,6 +93,7 @@ def _run(
     from mccprobe.bisection.run import Progress, run_bisection
     from mccprobe.build.store import TEMPORARY, disk_errors
     from mccprobe.cli.trial_lines import TrialLines
+    from mccprobe.explain.screen.cheap import cheap_screen
     from mccprobe.report.render_text import render_text
 
     with disk_errors(Path(tempfile.gettempdir()), only_full=True, elsewhere=TEMPORARY):
@@ -115,7 +116,10 @@ def _run(
         console.message(one_line(f"run directory: {root}"))
         with disk_errors(root, only_full=True):
             progress = Progress(lines.stage, lines.trial)
-            report = run_bisection(request, run, journal, session.executor, progress, other_draws=True)
+            report = run_bisection(
+                request, run, journal, session.executor, progress, other_draws=True,
+                screen=None if request.toolchain.simulated else cheap_screen,
+            )
         document = report.to_dict(__version__)
         run.write_text("result.json", json_text(document))
         text = render_text(report)

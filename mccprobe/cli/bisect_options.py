@@ -31,6 +31,8 @@ _OPTIONS = (
     click.option("--run-args", metavar="ARGS", help="arguments of the program"),
     click.option("--stdin", metavar="FILE", help="what the program reads from standard input (default: nothing)"),
     click.option("--run-in", metavar="DIR", help="folder that programs run in (default: an empty one for each run)"),
+    click.option("--ignore-file", "ignore_files", multiple=True, metavar="PATTERN",
+                 help="a file that the program writes, not to be compared"),
     click.option(
         "--case", cls=AliasedOption, aliases=("--cases",), metavar="NAME|MxNxK",
         help="case of a kernel's own host program",

@@ -273,7 +273,9 @@ def _examine(chain: _Chain, request: BisectRequest, flags: Sequence[str]) -> Non
     if options.wants("bisect"):
         with chain.step("bisect"):
             chain.deadline.require()
-            chain.bisect = run_bisection(request, run, journal, executor, chain.deadline.bounding(chain.progress))
+            chain.bisect = run_bisection(
+                request, run, journal, executor, chain.deadline.bounding(chain.progress), screened=chain.screen
+            )
             run.write_text("result.json", json_text(chain.bisect.to_dict(__version__)))
             run.write_text("report.txt", render_text(chain.bisect))
     _look_closer(chain, workspace, flags)
