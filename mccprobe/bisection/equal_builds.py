@@ -31,6 +31,8 @@ def equal_builds_report(
         compiler_version=identity.version,
         simulated=request.toolchain.simulated,
         source=str(request.source),
+        units=request.unit_records(),
+        arch=request.arch,
         flags=request.flag_names,
         good_object=digest,
         bad_object=digest,

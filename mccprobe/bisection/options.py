@@ -19,6 +19,7 @@ _RANGES = {
     "max_runs": (1, 1 << 63), "timeout": (0.1, 2e6), "compile_timeout": (1, 2e6),
 }
 RECIPE_VERSION = 1
+RUN_VERSION = 2  # of run.json; 1 held one source without its build
 RECIPES = Path(__file__).resolve().parents[1] / "_recipes"  # bisect/, in the wheel too
 _LISTS = ("flags", "args")
 
@@ -125,10 +126,21 @@ def read_recipe(path: Path) -> BisectOptions:
     return options
 
 
+def require_run_version(data: Any, where: Path) -> None:
+    """Raise JournalUnreadable for a run that another version of mccprobe began: its journal has other keys."""
+    version = data.get("schema_version") if isinstance(data, dict) else None
+    if version != RUN_VERSION:
+        raise JournalUnreadable(
+            f"{where}: the run has format {shorten(repr(version))} and cannot be resumed; expected {RUN_VERSION}",
+            hint="start a new run; mccprobe bug-report still reads the old one when it is finished",
+        )
+
+
 def read_run_options(data: Any, where: Path) -> BisectOptions:
     """The options kept in run.json. Raises JournalUnreadable."""
     if not isinstance(data, dict) or not isinstance(data.get("options"), dict):
         raise JournalUnreadable(f"{where}: holds no options of a bisection", hint="is this a run directory?")
+    require_run_version(data, where)
     try:
         return BisectOptions.from_dict(data["options"], str(where))
     except BadDataFile as error:

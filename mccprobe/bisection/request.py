@@ -12,6 +12,7 @@ from typing import Any
 from mccprobe.base.errors import InputError
 from mccprobe.base.paths import is_file, read_file
 from mccprobe.build.record import Build, TranslationUnit
+from mccprobe.report.record import UnitRecord
 from mccprobe.search.procedure import Settings
 from mccprobe.targets.llvm.command import mllvm_value
 from mccprobe.targets.llvm.inherited import environment_of, sentences
@@ -68,6 +69,13 @@ class BisectRequest:
     def record(self) -> TranslationUnit:
         """The unit that is bisected, without the flags."""
         return self.build.units[self.unit]
+
+    def unit_records(self) -> tuple[UnitRecord, ...]:
+        """The units of the bad build for a report; the others are compiled as in the reference."""
+        return tuple(
+            UnitRecord(one.source, one.args, str(one.folder), number == self.unit)
+            for number, one in enumerate(self.build.units)
+        )
 
     @property
     def source(self) -> Path:
@@ -155,6 +163,9 @@ class BisectRequest:
             "version": identity.version,
             "fingerprint": identity.fingerprint,
             "source": str(self.source.absolute()),
+            "unit": self.unit,
+            "build": self.build.describe(),
+            "reference_build": None if self.reference is None else self.reference.describe(),
             "source_sha256": digest_of(self.source),
             "args": list(self.args),
             "flags": [list(flag) for flag in self.flags],

@@ -300,6 +300,8 @@ def _report(
         compiler_version=request.toolchain.identify().version,
         simulated=request.toolchain.simulated,
         source=str(request.source),
+        units=request.unit_records(),
+        arch=unit.recorded.jobs[unit.recorded.active].arch,
         flags=request.flag_names,
         culprit=judgement.culprit if judgement and keep else None,
         confirmation=judgement.confirmation if judgement and keep else None,

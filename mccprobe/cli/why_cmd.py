@@ -12,7 +12,7 @@ import click
 
 from mccprobe import __version__
 from mccprobe.base.console import Console, json_text
-from mccprobe.bisection.options import BisectOptions, read_recipe
+from mccprobe.bisection.options import RUN_VERSION, BisectOptions, read_recipe
 from mccprobe.cli.bisect_options import BuildCommand, bisect_options, given_options
 from mccprobe.cli.common import cache_directory
 from mccprobe.cli.html_option import deliver_result, finished_run, html_options, page_places
@@ -122,7 +122,7 @@ def _run(
     ) as session:
         remove_dead_drafts(root)
         if resume is None or options.skip_screen:  # a later --resume need not be asked to skip it again
-            asked = {"schema_version": 1, "options": options.to_dict(), "request": described}
+            asked = {"schema_version": RUN_VERSION, "options": options.to_dict(), "request": described}
             write_text(root / "run.json", json_text(asked))
         console.message(one_line(f"run directory: {root}"))
         with disk_errors(root, only_full=True):

@@ -23,7 +23,7 @@ from mccprobe import __version__
 from mccprobe.base.console import json_text, number_of
 from mccprobe.base.errors import BudgetSpent, ExitCode, Interrupted, MccprobeError, NoRoom
 from mccprobe.base.files import remove_dead_drafts
-from mccprobe.bisection.options import BisectOptions
+from mccprobe.bisection.options import RUN_VERSION, BisectOptions
 from mccprobe.bisection.plan import Plan, make_plan
 from mccprobe.bisection.request import BisectRequest
 from mccprobe.bisection.run import Progress, run_bisection
@@ -257,7 +257,7 @@ def _examine(chain: _Chain, request: BisectRequest, flags: Sequence[str]) -> Non
     options = chain.options
     # a run directory of bisect like any other: `bisect --resume` and `bug-report` take it
     asked = {"options": _with_flags(options, flags).to_dict(), "request": request.describe()}
-    run.write_text("run.json", json_text({"schema_version": 1, **asked}))
+    run.write_text("run.json", json_text({"schema_version": RUN_VERSION, **asked}))
     workspace = open_workspace(request, Ledger(run, journal, executor), journal)
     chain.notes += workspace.notes
     if options.wants("screen"):

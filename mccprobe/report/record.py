@@ -9,7 +9,8 @@ from typing import Any
 from mccprobe.base.errors import ExitCode
 from mccprobe.search.spans import Span
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2  # 2: the build's units, the axis that was searched, the architecture of the examined compile
+PASS_EXECUTIONS = "pass executions"  # the kind of axis whose states are limits of one unit
 
 
 class Status(StrEnum):
@@ -179,6 +180,35 @@ def _confirmation(found: Confirmation | None) -> dict[str, Any] | None:
 
 
 @dataclass(frozen=True)
+class UnitRecord:
+    """One translation unit of the build. examined: the one whose passes were counted."""
+
+    source: str
+    args: tuple[str, ...]
+    folder: str
+    examined: bool
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "source": self.source,
+            "args": list(self.args),
+            "folder": self.folder,
+            "examined": self.examined,
+        }
+
+
+@dataclass(frozen=True)
+class AxisRecord:
+    """The line of states that was searched. kind: what a state counts; total: the number of the last state."""
+
+    kind: str
+    total: int | None
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"kind": self.kind, "total": self.total}
+
+
+@dataclass(frozen=True)
 class BisectReport:
     """Everything that text, JSON and later issues show of one bisection."""
 
@@ -189,6 +219,9 @@ class BisectReport:
     simulated: bool
     source: str
     flags: tuple[str, ...]
+    units: tuple[UnitRecord, ...] = ()
+    axis: str = PASS_EXECUTIONS
+    arch: str = ""
     culprit: Culprit | None = None
     confirmation: Confirmation | None = None
     edges: tuple[EdgeRecord, ...] = ()
@@ -243,6 +276,9 @@ class BisectReport:
             "compiler": {"path": self.compiler_path, "version": self.compiler_version},
             "simulated": self.simulated,
             "source": self.source,
+            "units": [unit.to_dict() for unit in self.units],
+            "axis": AxisRecord(self.axis, self.total).to_dict(),
+            "arch": self.arch or None,
             "flags": list(self.flags),
             "culprit": self.culprit.to_dict() if self.culprit else None,
             "confirmation": _confirmation(self.confirmation),

@@ -24,6 +24,7 @@ from mccprobe.targets.llvm.command import link_options, mllvm_value, split_argum
 from mccprobe.targets.llvm.inherited import VARIABLES
 from mccprobe.targets.protocol import Toolchain, Wanted
 
+READ_VERSIONS = (1, 2)  # of run.json and result.json
 MOST_DOCUMENT_BYTES = 256 << 20  # of run.json and result.json: some kilobytes
 REDUCED = "reduced"  # folder of a run in which `mccprobe reduce` works
 _ASKED = (
@@ -158,6 +159,12 @@ def open_run(root: Path) -> FinishedRun:
     require_plain_folder(root)
     result = _document(root / "result.json")
     asked = _document(root / "run.json")
+    for name, document in (("result.json", result), ("run.json", asked)):
+        if document.get("schema_version") not in READ_VERSIONS:
+            raise BadReport(
+                f"{root / name}: format {shorten(repr(document.get('schema_version')))}; this mccprobe reads 1 and 2",
+                hint="another version of mccprobe wrote it",
+            )
     of_why = "minimal_flag_sets" in result
     try:
         bisect = _checked_result(bisect_part(result))
