@@ -11,7 +11,7 @@ import math
 import re
 from pathlib import Path
 
-from mccprobe.base.errors import BadDataFile, UsageError
+from mccprobe.base.errors import BadDataFile, PathUnusable, UsageError
 from mccprobe.base.paths import is_folder
 from mccprobe.oracle.kernel.expression import ExpressionError
 from mccprobe.oracle.kernel.records import (
@@ -58,8 +58,8 @@ def load_kernel(path: Path) -> KernelSpec:
     """Read a kernel folder or its kernel.toml. Raises BadDataFile."""
     try:
         file = path / FILE_NAME if is_folder(path) else path
-    except OSError as error:
-        raise BadDataFile(f"{shorten(str(path))}: cannot be read: {error.strerror}") from error
+    except PathUnusable as error:
+        raise BadDataFile(f"{shorten(str(path))}: cannot be read: {error.problem}", hint=error.hint) from error
     top = read_toml(file)
     cases = tuple(_case(table) for table in _named(top, "cases"))
     if not cases:
