@@ -202,8 +202,8 @@ def _judge_codegen(
             "none",
             f"the machine code is invalid before this pass already ({invalid}); the pass only brings it to light",
         )
-        verify = unit.recorded.counter.verify
-        judgement.notes.append(f"compile with -mllvm {verify} to see where the machine code first becomes invalid")
+        option = unit.recorded.counter.verify
+        judgement.notes.append(f"compile with -mllvm {option} to see where the machine code first becomes invalid")
         return
     tried = []
     for option in options:

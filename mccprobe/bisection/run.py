@@ -88,7 +88,8 @@ def run_bisection(
     other_draws: where the compiler is non-deterministic and fixed addresses happen to hide the fault, search with
     other memory layouts too, until one shows it.
     """
-    first = _State(request, run, journal, Ledger(run, journal, executor), time.monotonic(), load_pass_table())
+    first = _State(request, run, journal, Ledger(run, journal, executor), time.monotonic(),
+                   load_pass_table(request.toolchain.name))  # fmt: skip
     report = _bisected(first, progress)
     if first.hidden and other_draws:
         for draw in OTHER_DRAWS:

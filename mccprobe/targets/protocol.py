@@ -223,12 +223,14 @@ class Choice:
 class Claim:
     """One thing that mccprobe takes for granted of a target, and how `doctor` asks for it.
 
+    where: the code that relies on it, as module:name. breaks: what goes wrong where it does not hold.
     ask: (toolchain, empty folder) -> whether it holds, and the evidence in one line.
     """
 
     id: str
     statement: str
     source: str
+    where: str
     breaks: str
     ask: Callable[[Toolchain, Path], tuple[bool, str]]
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from mccprobe.base.errors import CompilerNotFound, MccprobeError, ToolchainError
 from mccprobe.targets.inventory import Entry, entry_of
+from mccprobe.targets.llvm.data_files import PASSES
 from mccprobe.targets.protocol import Choice, Target, Toolchain, Wanted
 
 if TYPE_CHECKING:
@@ -99,4 +100,8 @@ TARGET = Target(
     wrapped="mcc",
     absent="nothing can be said of a user's own .mu kernel; install the MUSA SDK, or name it with --mcc PATH",
     options_of="mcc",
+    flag_data=DATA / "flags.toml",
+    pass_data=(*PASSES, DATA / "passes.toml"),
+    space=DATA / "search.toml",
+    assumptions=DATA / "assumptions.toml",
 )
