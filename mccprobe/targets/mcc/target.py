@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from mccprobe.targets.mcc.toolchain import MccPaths
 
 DATA = Path(__file__).parent / "data"
+ISA = "mtgpu"  # what binary formats and listings call its instruction set
 
 
 def _paths(wanted: Wanted) -> MccPaths:
