@@ -58,7 +58,7 @@ def version_json(subject: Subject) -> Answer:
     except (OSError, ValueError, RecursionError) as error:
         return no(f"{path}: {error}")
     keys = sorted(document) if isinstance(document, dict) else []
-    return answer(VERSION_KEYS <= set(keys), f"keys: {', '.join(keys) or 'none'}")
+    return answer(set(keys) >= VERSION_KEYS, f"keys: {', '.join(keys) or 'none'}")
 
 
 @probe
