@@ -266,6 +266,7 @@ class Target:
     are of its version. graded: the article's grader scores it. health_tool: reports the device's health, "" for none.
     cxx_arguments: make its C driver a C++ driver.
 
+    suffixes: of source files that are device code by their name.
     wrapped: the command that `mccprobe wrapper` is put in front of. absent: what its absence costs.
     flag_data, pass_data, space, assumptions: data files. options_of: whose flags it takes, a name in flag data.
     claims: the self-test of `mccprobe doctor`, for a target without a table of assumptions.
@@ -291,6 +292,7 @@ class Target:
     graded: bool = False
     health_tool: str = ""
     cxx_arguments: tuple[str, ...] = ()
+    suffixes: tuple[str, ...] = ()
     wrapped: str = ""
     absent: str = ""
     flag_data: Path | None = None

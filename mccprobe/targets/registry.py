@@ -94,6 +94,11 @@ def compilers() -> tuple[str, ...]:
     return tuple(dict.fromkeys(one.options_of for one in targets() if one.options_of))
 
 
+def is_device_source(name: str) -> bool:
+    """True for a source that its name alone makes device code."""
+    return any(Path(name).suffix in one.suffixes for one in targets())
+
+
 def emulator() -> Target:
     """The target whose kernels run in the emulator."""
     return next(one for one in targets() if one.emulated)

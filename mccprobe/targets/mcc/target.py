@@ -98,6 +98,7 @@ TARGET = Target(
     own_tools=True,
     graded=True,
     health_tool="mthreads-gmi",
+    suffixes=(".mu",),
     wrapped="mcc",
     absent="nothing can be said of a user's own .mu kernel; install the MUSA SDK, or name it with --mcc PATH",
     options_of="mcc",
