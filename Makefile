@@ -1,4 +1,4 @@
-# `make` lists what there is. demo and test do all the set-up themselves (tools/setup).
+# `make` lists what there is. Each target does the set-up that it needs itself (tools/setup).
 
 PYTHON_VENV := .venv/bin/python
 DEMO := .venv/bin/mccprobe bisect --flag internal-regs-ra
@@ -26,8 +26,9 @@ test: setup lint ## set up, then lint, types and all tests
 	$(PYTHON_VENV) -m pytest -n $(TEST_JOBS) --dist worksteal $(PYTEST_ARGS)
 
 .PHONY: soak
-soak: setup ## faults under fire in full (tests/faults/README.md); SOAK_KILLS=20 and the like for less
+soak: setup ## faults under fire in full (tests/faults/README.md), and tests marked soak; SOAK_KILLS=20 and the like for less
 	SOAK=1 $(PYTHON_VENV) -m pytest tests/faults -q -n $(TEST_JOBS) --dist worksteal $(PYTEST_ARGS)
+	SOAK=1 $(PYTHON_VENV) -m pytest tests --ignore=tests/faults -m soak -q -n $(TEST_JOBS) --dist worksteal $(PYTEST_ARGS)
 
 .PHONY: fuzz
 fuzz: setup ## damaged inputs for every reader (tests/hostile/README.md); FUZZ_INPUTS=1000 for less than 100,000 each
@@ -42,8 +43,9 @@ docs: setup ## the pages of docs/ into build/docs; a warning is an error
 	$(PYTHON_VENV) -m sphinx -W --keep-going -q -b html docs build/docs
 
 .PHONY: dist release-check mutation
-dist: setup ## sdist and wheel into dist/
-	$(PYTHON_VENV) -m build --outdir dist .
+dist: ## sdist and wheel into dist/
+	@tools/setup dist
+	$(PYTHON_VENV) -I -m build --outdir dist .
 
 release-check: setup ## the wheel as a user has it: pipx, uv, missing parts, read-only folders
 	$(PYTHON_VENV) -m pip install --quiet --editable '.[release]'
@@ -53,8 +55,10 @@ mutation: setup ## which changes of search, binary and isa no test notices (test
 	$(PYTHON_VENV) -m pip install --quiet --editable '.[mutation]'
 	$(PYTHON_VENV) tools/mutation.py --per-package 460
 
-lint: setup ## ruff and mypy --strict
+# vermin finds functions newer than Python 3.11; methods, keywords and 3.11.N: tests/layout/test_python_versions.py
+lint: setup ## ruff, vermin and mypy --strict
 	$(PYTHON_VENV) -m ruff check .
+	.venv/bin/vermin --target=3.11- --violations --no-tips --quiet mccprobe tests tools benchmarks docs/_ext
 	$(PYTHON_VENV) -m mypy
 
 clean: ## remove caches and build leftovers; .venv and mccprobe-out stay

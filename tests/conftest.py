@@ -30,6 +30,7 @@ CACHE = ROOT / ".test-cache"  # one MCCPROBE_CACHE for all workers and runs: the
 CLI_TIMEOUT_S = 300.0  # ends hangs on the busiest machine; measures nothing
 CHILD_GRACE_S = 1.0  # a killed process group may still be on its way out
 REQUIRED_COMPILERS = frozenset({"clang-14", "clang-15", "clang-16", "clang-19"})  # a skip of these fails CI
+MACHINE_PARTS = ("terminal", "/sys")  # a machine may lack these; tests that need one skip, in CI too
 TOOL = "toolchain"  # the marker, and the key under which a test notes which tools it needs
 
 # --- environment ------------------------------------------------------------------------------
@@ -61,8 +62,17 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
         "markers", "clean(*allowed): fails if a process or a file is left behind (tests/README.md)"
     )
+    config.addinivalue_line("markers", "soak: only under make soak; left out of the suite")
     if not hasattr(config, "workerinput"):
         config.pluginmanager.register(ToolchainGate(config), "toolchain-gate")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Tests for `make soak` are left out, not skipped: nothing is missing here."""
+    left_out = [] if os.environ.get("SOAK") else [item for item in items if item.get_closest_marker("soak")]
+    if left_out:
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if item not in left_out]
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -214,12 +224,28 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
                 pytest.skip(f"{tool} does not work here: {why}")
 
 
+def _reason_for_lack(part: str) -> str:
+    return f"no {part} here: tried "
+
+
+@pytest.fixture
+def machine_lacks() -> Callable[[str, str], None]:
+    """`machine_lacks("terminal", "pty.openpty(): out of pty devices")` skips the test, for a reason that CI accepts."""
+
+    def skip(part: str, tried: str) -> None:
+        assert part in MACHINE_PARTS
+        pytest.skip(_reason_for_lack(part) + tried)
+
+    return skip
+
+
 class ToolchainGate:
     """With CI=true a run fails if the real compilers were not really run.
 
     It fails when no test marked `toolchain` ran although some were there (or, in a run of the whole
     suite, when there are none), when a skipped one needs a compiler of REQUIRED_COMPILERS, and when
-    a skipped one does not tell which tool it needs. Sits in the process that collects the reports.
+    a skipped one does not tell which tool it needs. A terminal or /sys may be missing (`machine_lacks`).
+    Sits in the process that collects the reports.
     """
 
     def __init__(self, config: pytest.Config) -> None:
@@ -238,6 +264,8 @@ class ToolchainGate:
             return
         if report.skipped and not hasattr(report, "wasxfail"):
             reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
+            if reason.removeprefix("Skipped: ").startswith(tuple(map(_reason_for_lack, MACHINE_PARTS))):
+                return
             # the one that is missing, of several: `clang-offload-bundler-19 is ...`, `llvm-19-dev is ...`
             if told := re.match(r"(?:Skipped: )?([a-z][a-z+-]*-\d+(?:-[a-z]+)*) ", reason):
                 named = {told[1]}

@@ -123,8 +123,10 @@ class Console:
         return sys.stdout is not None and (sys.stdout.isatty() or self.colored(sys.stdout))
 
     def result(self, text: str) -> None:
-        """The answer, to standard output."""
+        """The answer, to standard output. Raises InputError where that is closed or takes no more."""
         self._end_live()
+        if sys.stdout is None:
+            raise InputError("standard output cannot be written: it is closed", hint="redirect it: >FILE")
         _write(sys.stdout, text if text.endswith("\n") else text + "\n")
 
     def report(self, text: str) -> None:
@@ -178,6 +180,14 @@ class Console:
             if self._live:
                 _tell("\r\x1b[2K")
                 Console._live = False
+
+
+def of_this_command() -> Console | None:
+    """The console of the command that this thread runs, for work that any command may start; None in a library call."""
+    import click
+
+    context = click.get_current_context(silent=True)
+    return context.find_object(Console) if context is not None else None
 
 
 def _painted(found: re.Match[str]) -> str:

@@ -195,13 +195,13 @@ class PackagesMissing(ToolchainError):
     code = "packages-missing"
 
     def __init__(self, option: str, missing: Sequence[str], extra: str) -> None:
+        from mccprobe.base.extras import install_command  # its imports are for this error alone
+
         self.option = option
         self.missing = tuple(missing)
         self.extra = extra
         noun = "package" if len(self.missing) == 1 else "packages"
-        super().__init__(
-            f"{option} needs the {noun} {' and '.join(self.missing)}", hint=f"pip install 'mccprobe[{extra}]'"
-        )
+        super().__init__(f"{option} needs the {noun} {' and '.join(self.missing)}", hint=install_command(extra))
 
 
 class InputError(MccprobeError):
@@ -212,10 +212,36 @@ class InputError(MccprobeError):
     usual_hint = "check the file and its name"
 
 
+class InputsChanged(InputError):
+    """Raised when a source, header or library is not what it was when the run began."""
+
+    code = "inputs-changed"
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self.names = tuple(names)
+        shown = ", ".join(self.names[:5]) + (f" and {len(self.names) - 5} more" if len(self.names) > 5 else "")
+        super().__init__(
+            f"input files changed while the run was reading them: {shown}",
+            hint="the answers are of two programs and are not used; start a new run and leave the files alone",
+        )
+
+
 class SourceDoesNotCompile(InputError):
     """Raised when the untouched command line does not compile; `detail` is the compiler's own message."""
 
     code = "does-not-compile"
+
+
+class PathUnusable(InputError):
+    """Raised when a path cannot be examined: a folder above it is closed, its links form a loop, it is too long."""
+
+    code = "path-unusable"
+    usual_hint = "check the path"
+
+    def __init__(self, path: str, problem: str, *, denied: bool = False) -> None:
+        self.path, self.problem = path, problem
+        hint = "check the permissions of the path and of each folder above it" if denied else ""
+        super().__init__(f"{path}: {problem}", hint=hint)
 
 
 class BadDataFile(InputError):
@@ -236,6 +262,46 @@ class RunDirectoryUnusable(InputError):
     """Raised when the run directory cannot be made, is in use, or the disk is full."""
 
     code = "run-directory"
+
+
+class UnsafeRunFolder(RunDirectoryUnusable):
+    """Raised when a run folder holds what mccprobe never writes there: a link may lead out of the folder."""
+
+    code = "unsafe-run-folder"
+
+    def __init__(self, path: str, kind: str) -> None:
+        self.path, self.kind = path, kind
+        super().__init__(
+            f"{path}: {kind} in a run folder; expected regular files and folders only",
+            hint="remove it if you know where it comes from, or start a new run",
+        )
+
+
+class ChangedRunFile(RunDirectoryUnusable):
+    """Raised when a file of a run does not have the hash that the journal recorded."""
+
+    code = "changed-run-file"
+
+    def __init__(self, path: str, expected: str, found: str) -> None:
+        self.path, self.expected, self.found = path, expected, found
+        super().__init__(
+            f"{path}: changed since the run recorded it: SHA-256 is {found[:16]}..., expected {expected[:16]}...",
+            hint="remove this file to have it made again, or start a new run",
+        )
+
+
+class ForeignFolder(RunDirectoryUnusable):
+    """Raised when files of a folder would be executed that another user can replace."""
+
+    code = "foreign-folder"
+
+    def __init__(self, path: str, problem: str, *, owned: bool) -> None:
+        self.path, self.problem = path, problem
+        own = "name a folder of your own: MCCPROBE_CACHE=DIR"
+        super().__init__(
+            f"{path}: refused as a cache: it {problem}, and mccprobe executes files from it",
+            hint=f"chmod go-w {path} if you trust what is in it, or {own}" if owned else own,
+        )
 
 
 class NoRoom(RunDirectoryUnusable):

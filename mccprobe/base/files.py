@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import fcntl
+import hashlib
 import os
 import re
 import shutil
@@ -27,19 +28,32 @@ _NO_ROOM = re.compile(rb"No space left on device|Disk quota exceeded")
 _MAPPED_BYTES = 1 << 24  # less may be too little for a program; the linker has removed what it wrote of it
 _SHELL = 128  # how a shell or a driver tells of a child's signal: 128 + number
 _NAME_BYTES = 200  # of the file's own name in that of its draft: a name has at most 255
+_HASH_CHUNK_BYTES = 1 << 20
 _TRIES = 20  # somebody may take a draft away between our making it and our lock on it
 
 
-def replace_file(path: Path, data: bytes, *, mode: int | None = None, sync: bool = False) -> Path:
+def file_digest(path: Path) -> str:
+    """SHA-256 of a file, in hex."""
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        while chunk := file.read(_HASH_CHUNK_BYTES):
+            digest.update(chunk)
+    return digest.hexdigest()
+
+
+def replace_file(
+    path: Path, data: bytes, *, mode: int | None = None, sync: bool = False, follow: bool = True
+) -> Path:  # fmt: skip
     """Write all of `data` to `path`, or leave it as it is. Returns `path`. Raises OSError.
 
     A symbolic link stays one. What holds nothing to lose (a pipe, a terminal, /dev/null) is written to, not replaced.
     mode: rights of the file; None: those of the file that is there, or of any new file. sync: on the disk at the end.
+    follow: False where nothing but a regular file belongs: a link (or whatever has the name) is replaced itself.
     """
-    place = Path(os.path.realpath(path))
-    there = place.exists()
-    if there and (not place.is_file() or str(path.absolute()).startswith(STREAMS)):
-        path.write_bytes(data)
+    place = Path(os.path.realpath(path)) if follow else path
+    there = place.is_file() and not place.is_symlink() if not follow else place.exists()
+    if follow and there and (not place.is_file() or str(path.absolute()).startswith(STREAMS)):
+        _write_stream(path, data)
         return path
     if there and not os.access(place, os.W_OK):
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
@@ -48,6 +62,19 @@ def replace_file(path: Path, data: bytes, *, mode: int | None = None, sync: bool
     with _drafted(place, data, mode, sync=sync) as draft:
         draft.replace(place)
     return path
+
+
+def _write_stream(path: Path, data: bytes) -> None:
+    """Raises OSError: ENXIO for a FIFO that no process reads, which would block for ever."""
+    try:
+        handle = os.open(path, os.O_WRONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)
+    except OSError as error:
+        if error.errno == errno.ENXIO:
+            raise OSError(errno.ENXIO, "a FIFO or device that no process reads", str(path)) from error
+        raise
+    with os.fdopen(handle, "wb") as file:
+        os.set_blocking(handle, True)
+        file.write(data)
 
 
 def create_file(path: Path, data: bytes, *, mode: int | None = None, sync: bool = False) -> Path:

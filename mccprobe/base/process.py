@@ -57,7 +57,8 @@ class RunSpec:
     for our mark), None for our own. timeout_s: 0 means no limit. capture_bytes: how much of each stream is kept.
     on_stderr: called with every chunk of standard error instead of capturing it; what it returns is
     captured in the chunk's place. keep_rest: what the process leaves running when it ends by itself goes on, as after
-    any command of a shell; without it its group is ended with it.
+    any command of a shell; without it its group is ended with it. stdin: the file on standard input; without it that is
+    empty.
     """
 
     argv: Sequence[str]
@@ -67,6 +68,7 @@ class RunSpec:
     capture_bytes: int = DEFAULT_CAPTURE_BYTES
     on_stderr: Callable[[bytes], bytes] | None = field(default=None, compare=False)
     keep_rest: bool = False
+    stdin: Path | None = None
 
 
 @dataclass(frozen=True)
@@ -414,18 +416,24 @@ def _run(spec: RunSpec) -> RunResult | None:
 
 def _started(spec: RunSpec, mark: str) -> RunResult | None:
     started = time.monotonic()
+    stdin = subprocess.DEVNULL
     try:
+        if spec.stdin is not None:
+            stdin = os.open(spec.stdin, os.O_RDONLY | os.O_CLOEXEC)
         process = subprocess.Popen(
             list(spec.argv),
             cwd=spec.cwd,
             env={**(os.environ if spec.env is None else spec.env), watchdog.MARK: mark},
-            stdin=subprocess.DEVNULL,
+            stdin=stdin,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             start_new_session=True,
         )
     except (OSError, ValueError) as error:
         return RunResult(None, b"", b"", time.monotonic() - started, error=_describe_start(spec, error))
+    finally:
+        if stdin >= 0:  # DEVNULL is none of ours
+            os.close(stdin)
     with _live_lock:
         _live.add(process)
     assert process.stdout is not None and process.stderr is not None

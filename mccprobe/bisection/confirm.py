@@ -2,9 +2,9 @@
 
 N-1 good and N bad is only "first bad prefix". It is FOUND when the pass itself is confirmed:
   - an IR pass whose execution N changed instructions, with right IR before it and wrong IR after it as
-    another code generator (-O0) sees them, or
+    another code generator (-O0) sees them, and the IR before it right with every other code generator asked, or
   - an option that switches this pass off, and nothing else, turns the whole bad build GOOD (and
-    the machine code was still valid before the pass).
+    the machine code was still valid before the pass, and the IR before the code generator is not BAD at -O0).
 Everything else is EXPOSED: instruction selection (it is never absent; a skipped one only takes
 another path), passes that changed only attributes or metadata, schedulers and others that no
 switch confirms. A later step that no limit can skip may then be the guilty one.
@@ -19,6 +19,7 @@ from pathlib import Path
 from mccprobe.base.process import TIMED_OUT
 from mccprobe.bisection.determinism import repeated_job
 from mccprobe.bisection.ir_change import IrChange, changed_functions, changed_lines, compare_ir
+from mccprobe.bisection.second_opinion import contradiction, opinions, optimised_ir_is_wrong
 from mccprobe.bisection.target import Judge, PassAxis
 from mccprobe.build.job import CompileJob
 from mccprobe.build.unit import UNLIMITED, Unit
@@ -30,6 +31,10 @@ from mccprobe.targets.protocol import LogSummary
 
 OPTION_REPEATS = 2  # runs of a build with a neutralising option before it counts as GOOD
 _INVALID_MIR = "Bad machine code"  # first words of the machine verifier's complaint
+_NO_SECOND = (
+    "this build generates code at -O0 already, so there is no second code generator that could confirm it: the fault "
+    "may lie in the code generator, which no limit can skip"
+)
 _CHANGED = "this execution changed instructions of the IR"
 _UNKNOWN_OPTION = "Unknown command line argument"  # llvm/lib/Support/CommandLine.cpp
 
@@ -84,7 +89,7 @@ def judge_edge(
             f"{good + 1} to {bad}",
         )
     elif kind == "ir" and unit.recorded.counter.has_ir and not axis.in_code_generator(bad):
-        _judge_ir(judgement, unit, judge, good, bad)
+        _judge_ir(judgement, unit, axis, judge, good, bad)
     elif kind == "isel":
         judgement.confirmation = Confirmation(
             "none",
@@ -96,7 +101,14 @@ def judge_edge(
     return judgement
 
 
-def _judge_ir(judgement: Judgement, unit: Unit, judge: Judge, good: int, bad: int) -> None:
+def _symptom(axis: PassAxis, judge: Judge, limit: int) -> str:
+    """What the program does that has this limit's object."""
+    key = axis.object_at(limit)
+    outcome = judge.first.get(key) if isinstance(key, str) else None
+    return outcome.reason if outcome is not None else ""
+
+
+def _judge_ir(judgement: Judgement, unit: Unit, axis: PassAxis, judge: Judge, good: int, bad: int) -> None:
     texts, printed = [], []
     for limit in (good, bad):
         outcome = unit.ledger.compile(unit.job(limit, emit="-emit-llvm", label=f"{unit.tag} IR at {limit}"))
@@ -110,7 +122,10 @@ def _judge_ir(judgement: Judgement, unit: Unit, judge: Judge, good: int, bad: in
     if change is not IrChange.NOTHING:
         _correct_function(judgement, changed_functions(*texts))
     if change is IrChange.INSTRUCTIONS:
+        symptom = _symptom(axis, judge, bad)
         _judge_with_plain_back_end(judgement, unit, judge, printed)
+        if judgement.status is Status.FOUND:
+            _ask_other_code_generators(judgement, unit, judge, good, symptom)
         judgement.notes += ["changed by this execution:", *(f"  {line}" for line in changed_lines(*texts))]
     elif change is IrChange.ATTRIBUTES:
         judgement.confirmation = Confirmation(
@@ -135,12 +150,30 @@ def _judge_with_plain_back_end(judgement: Judgement, unit: Unit, judge: Judge, p
     for path, side in zip(printed, ("before", "after"), strict=True):
         job = unit.plain_back_end_job(path, f"{unit.tag} IR {side}, code generator at -O0")
         if job is None:
-            judgement.status = Status.FOUND
-            judgement.confirmation = Confirmation("ir-changed", f"{_CHANGED} (no second code generator to ask)")
+            judgement.confirmation = Confirmation("none", f"{_CHANGED}, but {_NO_SECOND}")
             return
         compiled = unit.ledger.compile(job)
         outcomes.append(judge.run_briefly(compiled.object) if compiled.object else compiled.reason)
     judgement.status, judgement.confirmation = weigh_plain_back_end(*outcomes)
+
+
+def _ask_other_code_generators(judgement: Judgement, unit: Unit, judge: Judge, good: int, symptom: str) -> None:
+    """-O0 code generation can hide a fault that the IR before the pass holds already."""
+    given = opinions(unit, judge, good)
+    found = contradiction(given, symptom)
+    if found is not None:
+        judgement.status = Status.EXPOSED
+        judgement.confirmation = Confirmation(
+            "none",
+            f"{_CHANGED}, but the IR before it is right at -O0 only: with {found.name} it is BAD "
+            f"({found.outcome.reason}). The fault may be in that IR already, and the pass only copies it",
+        )
+        return
+    judgement.notes += [
+        f"the IR before the pass is BAD ({one.outcome.reason}) with {one.name}: another fault, or one in that IR"
+        for one in given
+        if one.outcome.verdict is Verdict.BAD
+    ]
 
 
 def weigh_plain_back_end(before: Outcome | str, after: Outcome | str) -> tuple[Status, Confirmation]:
@@ -214,6 +247,15 @@ def _judge_codegen(
             continue
         runs = [judge.run(outcome.object) for _ in range(OPTION_REPEATS)]
         if all(run.verdict is Verdict.GOOD for run in runs):
+            wrong = optimised_ir_is_wrong(unit, judge)
+            if wrong is not None:
+                judgement.confirmation = Confirmation(
+                    "none",
+                    f"with {option}, which switches off this pass alone, the whole bad build is GOOD, but the IR that "
+                    f"reaches the code generator is wrong already: with {wrong.name} it is BAD "
+                    f"({wrong.outcome.reason}). An earlier pass may be the guilty one",
+                )
+                return
             judgement.status = Status.FOUND
             judgement.neutraliser, judgement.neutralised_object = option, outcome.object
             judgement.neutralised = runs[0]

@@ -97,6 +97,12 @@ def repeat_command(unit: Unit, *, executions: int) -> RepeatedCompiles:
     return RepeatedCompiles(unit, None, MOST_COMPILES if executions <= CHEAP_EXECUTIONS else least, known)
 
 
+def one_object_in_every_layout(unit: Unit) -> bool:
+    """Compile the user's command once in each memory layout: a fixed draw of addresses can hide a difference."""
+    known = [unit.base[unit.recorded.active]] if unit.recorded.offload else []
+    return RepeatedCompiles(unit, None, len(LAYOUTS_BYTES), known).result().same
+
+
 def repeatable_with_fixed_addresses(unit: Unit, limits: Sequence[int]) -> bool:
     """True when fixing addresses makes the compiler repeat itself: only then does a search of it mean anything."""
     for limit in limits:

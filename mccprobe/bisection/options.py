@@ -9,9 +9,18 @@ from pathlib import Path
 from typing import Any
 
 from mccprobe.base.errors import BadDataFile, JournalUnreadable
-from mccprobe.targets.flags.datafile import parse_toml, shorten
+from mccprobe.base.paths import read_text
+from mccprobe.oracle.kernel.shipped import find_shipped_kernels
+from mccprobe.targets.flags.datafile import MAX_BYTES, parse_toml, shorten
 
+# what is read back is in these ranges, as the command line has them; above, no system call takes a time
+_RANGES = {
+    "seed": (0, 1 << 63), "count": (2, 1 << 31), "spot_checks": (0, 1 << 31), "confidence": (0.5, 0.999999),
+    "max_runs": (1, 1 << 63), "timeout": (0.1, 2e6), "compile_timeout": (1, 2e6),
+}
 RECIPE_VERSION = 1
+RUN_VERSION = 2  # of run.json; 1 held one source without its build
+RECIPES = Path(__file__).resolve().parents[1] / "_recipes"  # bisect/, in the wheel too
 _LISTS = ("flags", "args")
 
 
@@ -31,6 +40,8 @@ class BisectOptions:
     oracle: str | None = None
     run_args: str | None = None
     run_in: str | None = None
+    stdin: str | None = None
+    ignore_files: tuple[str, ...] = ()
     case: str | None = None
     seed: int = 1
     arch: str = ""
@@ -68,22 +79,37 @@ class BisectOptions:
             if isinstance(default, float):
                 wanted = (int, float)
             fits = isinstance(value, wanted) and isinstance(value, bool) == isinstance(default, bool)
-            if value is not None and not fits:
+            if not fits and (value is not None or default is not None):
                 kinds = "/".join(kind.__name__ for kind in wanted)
                 raise BadDataFile(f"{where}: {key} must be {kinds}, got {shorten(repr(value))}")
+            low, high = _RANGES.get(key, (None, None))
+            if low is not None and value is not None and not low <= value <= high:  # so nan is refused too
+                raise BadDataFile(f"{where}: {key} must be from {low} to {high:g}, got {shorten(repr(value))}")
             clean[key] = value
+        texts = [text for value in clean.values() for text in (value if isinstance(value, tuple) else (value,))]
+        if any("\0" in text for text in texts if isinstance(text, str)):
+            raise BadDataFile(f"{where}: holds a NUL byte, which no argument can hold")
         return cls(**clean)
 
 
 def read_recipe(path: Path) -> BisectOptions:
-    """A recipe file: the options of one bisection under their names; `file` is relative to the recipe.
+    """A recipe file, or the name of a shipped one: the options of one bisection under their names.
+
+    `file` is relative to the recipe, or the name of a shipped kernel; `stdin` is relative to the recipe.
 
     Raises BadDataFile.
     """
+    shipped = {file.stem: file for file in sorted(RECIPES.glob("*.toml"))}
     try:
-        document = parse_toml(path.read_text("utf-8"))
+        try:
+            text = read_text(path, most=MAX_BYTES)
+        except FileNotFoundError:
+            path = shipped.get(str(path), path)
+            text = read_text(path, most=MAX_BYTES)
+        document = parse_toml(text)
     except OSError as error:
-        raise BadDataFile(f"{path}: {error.strerror or error}", hint="recipes lie in bisect/*.toml") from error
+        hint = f"shipped recipes: {', '.join(shipped)}"
+        raise BadDataFile(f"{path}: {error.strerror or error}", hint=hint) from error
     except (ValueError, RecursionError) as error:  # no UTF-8, no TOML, a number of 5,000 digits, nested too deeply
         raise BadDataFile(f"{path}: not a recipe: {shorten(str(error), 120)}") from error
     version = document.pop("schema_version", None)
@@ -91,16 +117,30 @@ def read_recipe(path: Path) -> BisectOptions:
         raise BadDataFile(f"{path}: schema_version must be {RECIPE_VERSION}, got {shorten(repr(version))}")
     document.pop("title", None)
     options = BisectOptions.from_dict(document, str(path))
-    if options.file is not None:
+    kernels = {folder.name for folder in find_shipped_kernels()}
+    if options.file is not None and (options.file not in kernels or (path.parent / options.file).exists()):
         relative = os.path.relpath(path.parent / options.file)
         options = dataclasses.replace(options, file=relative)
+    if options.stdin is not None:
+        options = dataclasses.replace(options, stdin=os.path.relpath(path.parent / options.stdin))
     return options
+
+
+def require_run_version(data: Any, where: Path) -> None:
+    """Raise JournalUnreadable for a run that another version of mccprobe began: its journal has other keys."""
+    version = data.get("schema_version") if isinstance(data, dict) else None
+    if version != RUN_VERSION:
+        raise JournalUnreadable(
+            f"{where}: the run has format {shorten(repr(version))} and cannot be resumed; expected {RUN_VERSION}",
+            hint="start a new run; mccprobe bug-report still reads the old one when it is finished",
+        )
 
 
 def read_run_options(data: Any, where: Path) -> BisectOptions:
     """The options kept in run.json. Raises JournalUnreadable."""
     if not isinstance(data, dict) or not isinstance(data.get("options"), dict):
         raise JournalUnreadable(f"{where}: holds no options of a bisection", hint="is this a run directory?")
+    require_run_version(data, where)
     try:
         return BisectOptions.from_dict(data["options"], str(where))
     except BadDataFile as error:

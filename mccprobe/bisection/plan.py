@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import os
 import shlex
+import stat
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from mccprobe.base.errors import InputError, UsageError
+from mccprobe.base.paths import exists, is_file, is_folder, read_text, resolved
+from mccprobe.bisection.lto import refuse_lto
+from mccprobe.bisection.missed_files import named_in_arguments
 from mccprobe.bisection.options import BisectOptions
-from mccprobe.bisection.request import BisectRequest, OracleChoice
+from mccprobe.bisection.pasted import without_compiler, without_file, without_own_output
+from mccprobe.bisection.request import BisectRequest, OracleChoice, digest_of
 from mccprobe.build.record import of_command
 from mccprobe.oracle.kernel.shipped import hint_of_shipped
 from mccprobe.oracle.kernel.spec import KernelSpec, find_shipped_kernels, is_shipped, load_kernel, shipped_kernel
@@ -19,6 +24,7 @@ from mccprobe.search.procedure import Settings
 from mccprobe.targets import registry
 from mccprobe.targets.choose import choose
 from mccprobe.targets.flags.catalogue import Catalogue, ResolvedFlag, load_catalogue, promise_sentences
+from mccprobe.targets.flags.levels import is_level
 from mccprobe.targets.llvm.command import (
     Arguments,
     compile_options,
@@ -61,8 +67,10 @@ def make_plan(options: BisectOptions, cache: Path, inherited: Mapping[str, str] 
 
     inherited: what an earlier run's compiles took from the environment; None: from that of this process.
     """
-    arguments = _compiler_arguments(options.args)
+    options, taken = without_compiler(options)
+    arguments, own = _compiler_arguments(options.args)
     source, kernel = _source_and_kernel(options, arguments)
+    arguments, again = without_file(arguments, source)
     shipped = is_shipped(source)
     choice = choose(
         options.toolchain, sources=[str(source), *arguments.inputs], shipped=shipped, compiler=options.compiler,
@@ -71,8 +79,9 @@ def make_plan(options: BisectOptions, cache: Path, inherited: Mapping[str, str] 
     toolchain = choice.toolchain
     if inherited is not None:
         toolchain.inherited = dict(inherited)
-    told = [choice.told] if choice.told else []
+    told = [*taken, *own, *again, *([choice.told] if choice.told else [])]
     toolchain.check_driver()
+    refuse_lto(options, arguments, source, toolchain)
     if kernel is not None:
         arguments = _kernel_arguments(kernel, arguments, toolchain)
     _require_inputs(arguments)
@@ -82,6 +91,8 @@ def make_plan(options: BisectOptions, cache: Path, inherited: Mapping[str, str] 
     bare = without_flags(arguments, [flag.argv for flag in flags])
     reference, exact_link = _reference_arguments(options, bare, flags)
     oracle = _oracle(options, kernel)
+    if oracle.kind == "reference" and oracle.run_in is None:
+        told += filter(None, [named_in_arguments(oracle.run_args, Path.cwd())])
     told += sentences(environment_of(toolchain), toolchain.identify().configuration)
     if reference is None:
         told.append(NO_FLAG)
@@ -114,19 +125,19 @@ def make_plan(options: BisectOptions, cache: Path, inherited: Mapping[str, str] 
 def _require_inputs(arguments: Arguments) -> None:
     """`-###` passes over a missing object, so the link would be of another program."""
     for name in arguments.inputs:
-        if not Path(name).exists():
+        if not exists(name):
             raise InputError(f"{name}: no such file", hint="it stands among the compiler's arguments, behind --")
 
 
-def _compiler_arguments(args: Sequence[str]) -> Arguments:
-    """What stands behind `--`, taken apart. Raises UsageError for what is mccprobe's own to set."""
-    arguments = split_arguments(_without_response_files(args))
+def _compiler_arguments(args: Sequence[str]) -> tuple[Arguments, tuple[str, ...]]:
+    """The arguments after `--`, taken apart, and notes on them. Raises UsageError for what is mccprobe's own to set."""
+    arguments, told = without_own_output(split_arguments(_without_response_files(args)))
     own = own_to_set(arguments)
     if own:
         raise UsageError(
-            f"{own} is mccprobe's own to set", hint="give the arguments of the whole build: leave out -c and -o"
+            f"{own} is mccprobe's own to set", hint=f"give the arguments of the whole build: leave out {own}"
         )
-    return with_one_language(without_side_outputs(arguments))
+    return with_one_language(without_side_outputs(arguments)), told
 
 
 def _without_response_files(args: Sequence[str], depth: int = 0) -> list[str]:
@@ -134,13 +145,13 @@ def _without_response_files(args: Sequence[str], depth: int = 0) -> list[str]:
     expanded = []
     for argument in args:
         path = Path(argument[1:])
-        if not argument.startswith("@") or not path.is_file():
+        if not argument.startswith("@") or not is_file(path):
             expanded.append(argument)
             continue
         if depth > _RESPONSE_DEPTH:
             raise UsageError(f"{argument}: response files that name each other")
         try:
-            text = path.read_text("utf-8", "surrogateescape")
+            text = read_text(path, "surrogateescape")
         except OSError as error:
             raise InputError(f"{path}: {error.strerror or error}") from error
         expanded += _without_response_files(split_response_text(text), depth + 1)
@@ -154,18 +165,24 @@ def _source_and_kernel(options: BisectOptions, arguments: Arguments) -> tuple[Pa
         named = registry.find(options.toolchain)
         if options.compiler or (named is not None and not named.device):
             raise UsageError("no FILE to bisect", hint="mccprobe bisect prog.c --compiler clang-14 --flag X -- -O2")
+        if not (options.flags or options.args or options.oracle or options.reference):
+            raise UsageError(
+                "no FILE and no --flag: nothing to bisect",
+                hint="mccprobe bisect prog.c --flag X -- -O2 bisects your program; with --flag X alone the shipped "
+                "kernel gemm is bisected",
+            )
         kernel = shipped_kernel(DEFAULT_KERNEL)
         return kernel.sources[0], kernel
     path = Path(options.file)
     if str(path).startswith("-"):  # Path drops the "./" that kept it from being an option
         path = path.absolute()
-    if path.is_dir():
+    if is_folder(path):
         kernel = load_kernel(path)
         return kernel.sources[0], kernel
-    if not path.exists() and options.file in {folder.name for folder in find_shipped_kernels()}:
+    if not exists(path) and options.file in {folder.name for folder in find_shipped_kernels()}:
         kernel = shipped_kernel(options.file)
         return kernel.sources[0], kernel
-    if not path.is_file():
+    if not is_file(path):
         usual = "name the source to bisect, a kernel folder, or a kernel of mccprobe"
         raise InputError(f"{path}: no such file", hint=hint_of_shipped(path) or usual)
     if path.name == "kernel.toml":
@@ -175,9 +192,9 @@ def _source_and_kernel(options: BisectOptions, arguments: Arguments) -> tuple[Pa
         usual = "C, C++, .mu, .ll or .bc; objects go behind --"
         raise InputError(f"{path}: not a source that a compiler takes", hint=hint_of_shipped(path) or usual)
     description = path.parent / "kernel.toml"
-    if registry.is_device_source(path.name) and description.is_file():
+    if registry.is_device_source(path.name) and is_file(description):
         kernel = load_kernel(description)
-        if path.resolve() in [source.resolve() for source in kernel.sources]:
+        if resolved(path) in [source.resolve() for source in kernel.sources]:
             return path, kernel
     return path, None
 
@@ -195,7 +212,7 @@ def _kernel_arguments(kernel: KernelSpec, given: Arguments, toolchain: Toolchain
 
 
 def _is_level(group: Sequence[str]) -> bool:
-    return group[0] in ("-O", "-O0", "-O1", "-O2", "-O3", "-Os", "-Oz", "-Ofast", "-Og")
+    return is_level(group[0])
 
 
 def _probed(catalogue: Catalogue, text: str, toolchain: Toolchain) -> ResolvedFlag:
@@ -210,11 +227,13 @@ def _probed(catalogue: Catalogue, text: str, toolchain: Toolchain) -> ResolvedFl
         complaint = toolchain.refusal(flag.argv, Path(folder))
         if not complaint:
             return flag
+        refused = ""
         if flag.verbatim:
             other: tuple[str, ...] = (text,) if flag.argv[0] == "-mllvm" else ("-mllvm", text)
-            if not toolchain.refusal(other, Path(folder)) and _reaches_the_compile(toolchain, other, Path(folder)):
+            refused = toolchain.refusal(other, Path(folder))
+            if not refused and _reaches_the_compile(toolchain, other, Path(folder)):
                 return replace(flag, argv=other)
-    raise not_taken(toolchain, flag.argv, text, complaint)
+    raise not_taken(toolchain, flag.argv, text, complaint, otherwise=refused)
 
 
 def _reaches_the_compile(toolchain: Toolchain, argv: Sequence[str], scratch: Path) -> bool:
@@ -271,10 +290,16 @@ def _oracle(options: BisectOptions, kernel: KernelSpec | None) -> OracleChoice:
         "reference",
         run_in=Path(options.run_in).absolute() if options.run_in else None,
         seed=options.seed,
+        ignored_files=options.ignore_files,
         timeout_s=options.timeout,
         bad_if_timeout="timeout" in options.bad_if,
         bad_if_crash="crash" in options.bad_if,
     )
+    if options.stdin is not None and (options.oracle is not None or (kernel is not None and kernel.host_sources)):
+        raise UsageError(
+            "--stdin goes with a program that is compared with its reference",
+            hint="a check of --oracle opens the file itself; a kernel's host program reads none",
+        )
     if options.oracle is not None:
         try:
             command = tuple(shlex.split(options.oracle))
@@ -290,9 +315,23 @@ def _oracle(options: BisectOptions, kernel: KernelSpec | None) -> OracleChoice:
     if options.case is not None:
         raise UsageError("--case goes with a kernel that has a kernel.toml")
     try:
-        return replace(base, run_args=tuple(shlex.split(options.run_args or "")))
+        stdin = _input_file(options.stdin) if options.stdin is not None else None
+        return replace(base, run_args=tuple(shlex.split(options.run_args or "")), stdin=stdin)
     except ValueError as error:
         raise UsageError(f"--run-args cannot be split: {error}: {options.run_args}") from error
+
+
+def _input_file(name: str) -> Path:
+    """The file of --stdin. Raises InputError: a pipe or a terminal would give each run something else."""
+    path = Path(name).absolute()
+    try:
+        regular = stat.S_ISREG(path.stat().st_mode)
+    except OSError as error:
+        raise InputError(f"{name}: {error.strerror or error}", hint="--stdin takes a file that can be read") from error
+    if not regular:
+        raise InputError(f"{name}: not a regular file", hint="--stdin takes a file that every run reads anew")
+    digest_of(path)
+    return path
 
 
 def _promises(flags: Sequence[ResolvedFlag], bare: Arguments, reference: Sequence[str] | None) -> tuple[str, ...]:

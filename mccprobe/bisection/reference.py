@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
 from mccprobe.base.errors import OracleUnusable, SourceDoesNotCompile
 from mccprobe.base.process import RunResult
+from mccprobe.bisection.missed_files import named_by_program
 from mccprobe.bisection.request import BisectRequest
 from mccprobe.bisection.target import Judge
 from mccprobe.build.journal import Journal
@@ -20,10 +21,10 @@ from mccprobe.oracle.checks import (
     KernelOracle,
     Oracle,
     ReferenceOracle,
-    observe,
-    observe_in,
+    observe_files,
 )
 from mccprobe.oracle.verdict import Outcome, Verdict
+from mccprobe.oracle.written import stable
 
 REFERENCE_RUNS = 2
 
@@ -47,7 +48,7 @@ def linked_reference(unit: Unit, program: Program) -> Path:
     if isinstance(linked, LinkFailure):
         raise SourceDoesNotCompile(
             f"the reference build does not link: {linked.reason}",
-            hint="are libraries missing? give them after --, as for the compiler",
+            hint=linked.hint or "are libraries missing? give them after --, as for the compiler",
         )
     return linked
 
@@ -55,14 +56,22 @@ def linked_reference(unit: Unit, program: Program) -> Path:
 def expected_output(request: BisectRequest, program: Path, unit: Unit) -> Expected:
     """What the reference prints, from two runs that must agree. Raises OracleUnusable."""
     choice = request.oracle
-    seen = []
+    seen: list[Expected] = []
+    seeing = partial(
+        observe_files, args=tuple(choice.run_args), timeout_s=choice.timeout_s, ignored=choice.ignored_files,
+        stdin=choice.stdin,
+    )  # fmt: skip
     for _ in range(REFERENCE_RUNS):
         with unit.ledger.run.scratch("reference") as scratch:
-            if choice.run_in is not None:
-                result = observe(program, choice.run_args, choice.run_in, choice.timeout_s)
+            if choice.run_in is not None or choice.stdin is not None:
+                observation = seeing(program, choice.run_in or scratch)
             else:  # where the trials run, too
-                seeing = partial(observe_in, args=tuple(choice.run_args), timeout_s=choice.timeout_s)
-                result = unit.ledger.executor.run_program(seeing, program, scratch)
+                observation = unit.ledger.executor.run_program(seeing, program, scratch)
+            result = observation.result
+            if choice.run_in is None and not seen:
+                known = (str(request.source), *request.inputs)
+                missed = named_by_program(program, result.stderr_text, scratch, Path.cwd(), known)
+                unit.recorded.notes += [missed] if missed else []
         if result.returncode is None or result.timed_out:
             raise OracleUnusable(
                 f"the reference build gives no answer: {result.describe()}",
@@ -79,8 +88,8 @@ def expected_output(request: BisectRequest, program: Path, unit: Unit) -> Expect
                 f"the reference build prints {result.stdout_bytes} bytes, too many to compare",
                 hint="print less, or give a check of your own with --oracle",
             )
-        seen.append(Expected(result.stdout, result.returncode))
-    if seen[0] != seen[1]:
+        seen.append(Expected(result.stdout, result.returncode, observation.files))
+    if (seen[0].stdout, seen[0].returncode) != (seen[1].stdout, seen[1].returncode):
         raise OracleUnusable(
             "the reference build prints something else at each run, so its output cannot be the measure: "
             f"{seen[0].describe()} and {seen[1].describe()}",
@@ -88,7 +97,8 @@ def expected_output(request: BisectRequest, program: Path, unit: Unit) -> Expect
         )
     if seen[0].returncode:
         unit.recorded.notes.append(_ends_badly(result))
-    return seen[0]
+    alike, others = stable(seen[0].files or (), seen[1].files or ())
+    return replace(seen[0], files=alike, unstable=others)
 
 
 def _ends_badly(result: RunResult) -> str:
@@ -97,7 +107,7 @@ def _ends_badly(result: RunResult) -> str:
     told = f': "{words[-1]}"' if words else ""
     return (
         f"the reference build itself ends with {result.describe()}{told}; if that is not what it should do: programs "
-        "run in an empty folder of their own (--run-in DIR), their arguments are --run-args"
+        "run in an empty folder of their own (--run-in DIR), their arguments are --run-args, standard input is --stdin"
     )
 
 
@@ -116,7 +126,7 @@ def make_oracle(request: BisectRequest, expected: Expected | None) -> Oracle:
     assert expected is not None
     return ReferenceOracle(
         expected, choice.run_args, choice.timeout_s, choice.bad_if_timeout, run_in=choice.run_in,
-        bad_if_crash=choice.bad_if_crash,
+        bad_if_crash=choice.bad_if_crash, stdin=choice.stdin, ignored=choice.ignored_files,
     )  # fmt: skip
 
 
@@ -148,15 +158,19 @@ def reference_unit(request: BisectRequest, bad: Unit) -> Unit | None:
     return Unit(recorded, "reference")
 
 
-def judged_reference(
-    request: BisectRequest, bad: Unit, unit: Unit, linker: Linker, journal: Journal
-) -> tuple[Reference, Oracle]:
-    """Build the reference and the oracle; prove that the reference passes it."""
+def build_reference(bad: Unit, unit: Unit) -> None:
+    """Compile the reference's unlimited objects."""
     if unit.recorded is bad.recorded:
         unit.prepare_from(bad)
     else:
         unit.recorded.active = bad.recorded.active
         unit.prepare_direct()
+
+
+def judged_reference(
+    request: BisectRequest, unit: Unit, linker: Linker, journal: Journal
+) -> tuple[Reference, Oracle]:
+    """Link the built reference, make the oracle and prove that the reference passes it."""
     program = Program(unit, linker)
     path = linked_reference(unit, program)
     expected = expected_output(request, path, unit) if request.oracle.kind == "reference" else None

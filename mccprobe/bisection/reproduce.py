@@ -29,9 +29,11 @@ def reproduce_commands(
         if not isinstance(one, str):
             objects[one] = f"{stem}.rest-{place}.o"
     others = [(number, one) for number, one in enumerate(request.rest.units) if number != request.unit]
+    run = tuple(oracle.command(program))
+    stdin = request.oracle.stdin
     return (
         (*unit.recorded.prefix, *compiler, *limited.arguments(compiled)),
         *((*compiler, *one.arguments(objects[number])) for number, one in others),
         (*compiler, *request.build.link_arguments(objects, request.bad_args, program)),
-        tuple(oracle.command(program)),
+        run if stdin is None else ("sh", "-c", 'exec "$@" <"$0"', str(stdin), *run),
     )

@@ -10,7 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from mccprobe.base.errors import InputError
+from mccprobe.base.paths import is_file, read_file
 from mccprobe.build.record import Build, TranslationUnit
+from mccprobe.report.record import UnitRecord
 from mccprobe.search.procedure import Settings
 from mccprobe.targets.llvm.command import mllvm_value
 from mccprobe.targets.llvm.inherited import environment_of, sentences
@@ -22,18 +24,21 @@ class OracleChoice:
     """How programs are judged.
 
     kind: "reference" (same output as the reference build), "command", "kernel".
-    run_args: arguments of the program for "reference"; run_in: its folder (None: one of its own each time).
+    run_args: arguments of the program for "reference"; run_in: its folder (None: one of its own each time);
+    stdin: what it reads from standard input (None: nothing).
     """
 
     kind: str
     command: tuple[str, ...] = ()
     run_args: tuple[str, ...] = ()
     run_in: Path | None = None
+    stdin: Path | None = None
     case: str = ""
     seed: int = 1
     timeout_s: float = 60.0
     bad_if_timeout: bool = False
     bad_if_crash: bool = False
+    ignored_files: tuple[str, ...] = ()  # patterns of files that the program writes and that are not compared
 
 
 @dataclass(frozen=True)
@@ -64,6 +69,13 @@ class BisectRequest:
     def record(self) -> TranslationUnit:
         """The unit that is bisected, without the flags."""
         return self.build.units[self.unit]
+
+    def unit_records(self) -> tuple[UnitRecord, ...]:
+        """The units of the bad build for a report; the others are compiled as in the reference."""
+        return tuple(
+            UnitRecord(one.source, one.args, str(one.folder), number == self.unit)
+            for number, one in enumerate(self.build.units)
+        )
 
     @property
     def source(self) -> Path:
@@ -151,6 +163,9 @@ class BisectRequest:
             "version": identity.version,
             "fingerprint": identity.fingerprint,
             "source": str(self.source.absolute()),
+            "unit": self.unit,
+            "build": self.build.describe(),
+            "reference_build": None if self.reference is None else self.reference.describe(),
             "source_sha256": digest_of(self.source),
             "args": list(self.args),
             "flags": [list(flag) for flag in self.flags],
@@ -160,7 +175,10 @@ class BisectRequest:
             "reference_args": None if self.reference_args is None else list(self.reference_args),
             "oracle": [self.oracle.kind, list(self.oracle.command), list(self.oracle.run_args), self.oracle.case,
                        self.oracle.seed],
+            "ignored_files": list(self.oracle.ignored_files) or None,
             "oracle_sha256": _digests(self.oracle.command),
+            "stdin": None if self.oracle.stdin is None else str(self.oracle.stdin),
+            "stdin_sha256": None if self.oracle.stdin is None else digest_of(self.oracle.stdin),
             "environment": self.inherited or None,
             "configuration": identity.configuration or None,
             "configuration_sha256": _digests([identity.configuration]) if identity.configuration else None,
@@ -170,14 +188,14 @@ class BisectRequest:
 def digest_of(path: Path) -> str:
     """SHA-256 of a source. Raises InputError when it cannot be read."""
     try:
-        return hashlib.sha256(path.read_bytes()).hexdigest()
+        return hashlib.sha256(read_file(path)).hexdigest()
     except OSError as error:
         raise InputError(f"{path}: {error.strerror or error}", hint="name a source file that can be read") from error
 
 
 def _digests(names: Sequence[str]) -> list[str | None]:
     """SHA-256 of those that are files."""
-    return [digest_of(path) if (path := Path(name)).is_file() else None for name in names]
+    return [digest_of(path) if is_file(path := Path(name)) else None for name in names]
 
 
 def changed_keys(old: dict[str, Any], new: dict[str, Any]) -> Sequence[str]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from mccprobe.base.console import number_of
-from mccprobe.base.errors import BudgetSpent, OracleUnusable, ToolchainError
+from mccprobe.base.errors import BudgetSpent, Interrupted, MccprobeError, NoRoom, OracleUnusable, ToolchainError
 from mccprobe.bisection.confirm import Judgement, identify, invalid_before, judge_edge
 from mccprobe.bisection.determinism import (
     LAYOUT_VARIABLE,
@@ -23,20 +23,37 @@ from mccprobe.bisection.determinism import (
     repeatable_with_fixed_addresses,
 )
 from mccprobe.bisection.edge_watch import EdgeWatch
+from mccprobe.bisection.ends_again import ask_ends_again
+from mccprobe.bisection.equal_builds import equal_builds_report
+from mccprobe.bisection.inputs_watch import InputsWatch
+from mccprobe.bisection.program_check import BackgroundCheck, CheapScreen, check_of
+from mccprobe.bisection.range_answer import all_hang, is_range, with_hangs_as_bad
 from mccprobe.bisection.reference import Reference
 from mccprobe.bisection.reproduce import reproduce_commands
 from mccprobe.bisection.request import BisectRequest
 from mccprobe.bisection.table import truth_table
-from mccprobe.bisection.target import Judge, PassAxis
-from mccprobe.bisection.workspace import open_workspace
+from mccprobe.bisection.target import PassAxis
+from mccprobe.bisection.withhold import dependences, moved_by, reason_to_withhold, withheld
+from mccprobe.bisection.workspace import EqualBuilds, Workspace, open_workspace
 from mccprobe.build.executor import Executor
 from mccprobe.build.journal import Journal
 from mccprobe.build.ledger import Ledger
 from mccprobe.build.store import RunDirectory
 from mccprobe.build.unit import UNLIMITED, Unit
-from mccprobe.oracle.checks import Oracle
+from mccprobe.oracle.checks import Oracle, ReferenceOracle
 from mccprobe.oracle.verdict import Verdict
-from mccprobe.report.record import BisectReport, Culprit, EdgeRecord, Status
+from mccprobe.report.record import (
+    BisectReport,
+    Confirmation,
+    Culprit,
+    EdgeRecord,
+    ExecutionRange,
+    HangsAnswer,
+    Observed,
+    ProgramCheck,
+    Status,
+)
+from mccprobe.report.why_record import Screen
 from mccprobe.search.procedure import SearchResult, bisect
 from mccprobe.search.procedure import Status as SearchStatus
 from mccprobe.search.spans import verdict_spans
@@ -66,6 +83,9 @@ class _State:
     notes: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     phases: dict[str, float] = field(default_factory=dict)
+    watch: InputsWatch | None = None
+    screen: CheapScreen | None = None
+    screened: Screen | None = None  # by the caller, before this run
     draw: tuple[str, ...] = ()  # a command in front of the compiles that gives them another memory layout
     hidden: bool = False  # the compiler is a lottery, and this draw of it showed no wrong object
 
@@ -81,15 +101,31 @@ class _State:
 
 def run_bisection(
     request: BisectRequest, run: RunDirectory, journal: Journal, executor: Executor, progress: Progress,
-    *, other_draws: bool = False,
+    *, other_draws: bool = False, screen: CheapScreen | None = None, screened: Screen | None = None,
 ) -> BisectReport:  # fmt: skip
     """Do the whole bisection. Raises MccprobeError for what the user must mend.
 
     other_draws: where the compiler is non-deterministic and fixed addresses happen to hide the fault, search with
-    other memory layouts too, until one shows it.
+    other memory layouts too, until one shows it. screen: a cheap check of the program itself, run beside the search;
+    screened: what the caller found of the program already. Raises InputsChanged for a file that changes meanwhile.
     """
     first = _State(request, run, journal, Ledger(run, journal, executor), time.monotonic(),
                    load_pass_table(request.toolchain.name))  # fmt: skip
+    watch = first.watch = InputsWatch(request, executor)
+    first.screen, first.screened = screen, screened
+    try:
+        report = _all_draws(first, progress, other_draws=other_draws)
+    except (Interrupted, NoRoom):
+        raise
+    except MccprobeError:
+        watch.require_unchanged()  # then that is the reason, whatever it looked like
+        raise
+    watch.require_unchanged()
+    require_unchanged(request.toolchain)
+    return report
+
+
+def _all_draws(first: _State, progress: Progress, *, other_draws: bool) -> BisectReport:
     report = _bisected(first, progress)
     if first.hidden and other_draws:
         for draw in OTHER_DRAWS:
@@ -101,14 +137,17 @@ def run_bisection(
         else:
             told = f"{len(OTHER_DRAWS)} other memory layouts ({LAYOUT_VARIABLE}) show no edge either"
             report = replace(report, warnings=(*report.warnings, told))
-    require_unchanged(request.toolchain)
     return report
 
 
 def _bisected(state: _State, progress: Progress) -> BisectReport:
     try:
         return _bisect(state, progress, prove_later=True)
+    except EqualBuilds as found:
+        return equal_builds_report(state.request, state.run, state.ledger, found.digest, started=state.started)
     except _BitcodeDiffers:
+        if state.watch is not None:
+            state.watch.require_unchanged()
         # the ledger and the journal keep what still holds; only the compiles are made from the source now
         state.notes.clear()
         state.warnings.clear()
@@ -123,14 +162,18 @@ def _bisect(state: _State, progress: Progress, *, prove_later: bool) -> BisectRe
     request, journal = state.request, state.journal
     progress.stage("compiling the bad build and the reference")
     with state.phase("prepare"):
-        workspace = open_workspace(request, state.ledger, journal, prove_later=prove_later, draw=state.draw)
+        workspace = open_workspace(
+            request, state.ledger, journal, prove_later=prove_later, draw=state.draw, refuse_equal=True
+        )
+    if state.watch is not None:
+        state.watch.add_linked(workspace.linker.job.argv, state.run.root)
     if not workspace.prefix:
         state.warnings.append(
             "address-space randomisation is not fixed here (setarch -R does not work or was switched off): a compiler "
             "that orders by pointer can give other objects from compile to compile"
         )
     state.notes += [*request.told_of_environment, *workspace.notes]
-    unit, reference, oracle, judge = workspace.unit, workspace.reference, workspace.oracle, workspace.judge
+    unit, reference, judge = workspace.unit, workspace.reference, workspace.judge
     counter = unit.recorded.counter
     unlimited = counter.spelled(UNLIMITED)
     first = state.ledger.compile(unit.job(UNLIMITED))
@@ -155,7 +198,8 @@ def _bisect(state: _State, progress: Progress, *, prove_later: bool) -> BisectRe
     progress.stage(f"searching {number_of(first.log.total, 'pass execution')}")
     settings = replace(request.settings, width=state.ledger.executor.width)
     with state.phase("search"):
-        watch = EdgeWatch(unit, axis, reference, state.table, progress.trial)
+        checked = BackgroundCheck(workspace, state.screen)
+        watch = EdgeWatch(unit, axis, reference, state.table, both(progress.trial, checked))
         prefer = workspace.short.last_of_mid_end if workspace.short is not None else None
         result = bisect(axis, settings, known=known, on_trial=watch, prefer=prefer)
     if not unit.bitcode_holds():
@@ -169,9 +213,11 @@ def _bisect(state: _State, progress: Progress, *, prove_later: bool) -> BisectRe
             result = bisect(axis, settings, known=known, on_trial=progress.trial)
         sides = _repeat_sides(unit, axis, result)
     with state.phase("determinism"):
-        found = [one_sample(unit), *(repeated.result() for repeated in (repeats, *sides))]
-        unstable = [finding for finding in found if not finding.same]
-    return _report(state, unit, axis, judge, oracle, reference, unstable, result, progress)
+        compiled = [one_sample(unit), *(repeated.result() for repeated in (repeats, *sides))]
+        unstable = [finding for finding in compiled if not finding.same]
+    if unstable and state.watch is not None:
+        state.watch.require_unchanged()
+    return _report(state, workspace, axis, unstable, result, checked, progress)
 
 
 _STATUS = {
@@ -182,10 +228,11 @@ _STATUS = {
 
 
 def _report(
-    state: _State, unit: Unit, axis: PassAxis, judge: Judge, oracle: Oracle, reference: Reference | None,
-    unstable: Sequence[Determinism], result: SearchResult, progress: Progress,
-) -> BisectReport:  # fmt: skip
-    request = state.request
+    state: _State, workspace: Workspace, axis: PassAxis, unstable: Sequence[Determinism], result: SearchResult,
+    checked: BackgroundCheck, progress: Progress,
+) -> BisectReport:
+    request, unit, judge = state.request, workspace.unit, workspace.judge
+    oracle, reference = workspace.oracle, workspace.reference
     if result.status is SearchStatus.BUDGET:
         raise BudgetSpent(
             "the budget of oracle runs is spent before the answer is certain: " + "; ".join(result.notes),
@@ -193,18 +240,31 @@ def _report(
         )
     if result.status is SearchStatus.ORACLE_UNUSABLE and not unstable:
         raise OracleUnusable("; ".join(result.notes) or "the oracle cannot be used", hint=_oracle_hint(result))
+    if not unstable:
+        with state.phase("ends again"):
+            ask_ends_again(result, axis, judge, reference, command=request.oracle.kind == "command")
     judgement: Judgement | None = None
     edge = result.status is SearchStatus.EDGE and result.good is not None and result.bad is not None
-    if edge:
-        assert result.good is not None and result.bad is not None
+    ranged = is_range(result)
+    if edge and not ranged:
         progress.stage("confirming the pass")
         with state.phase("confirm"):
-            judgement = judge_edge(
-                unit, axis, judge, result.good, result.bad, state.table,
-                verify_reference=lambda: reference is not None and bool(_reference_invalid(reference)),
-            )  # fmt: skip
+            judgement = _judged(state, workspace, axis, result)
+    program_check: ProgramCheck | None = None
+    found = dependences(workspace)
+    if edge:
+        with state.phase("program check"):
+            program_check = check_of(state.screened) if state.screened is not None else checked.result()
+            found = moved_by(workspace, axis, result, found) if not unstable else found
+    if judgement is not None:
+        judgement = withheld(judgement, program_check, found)
+    executions = _range(state, workspace, axis, result, progress) if ranged else None
+    if executions is not None and executions.hangs is not None:
+        executions = replace(executions, hangs=_withheld_hangs(executions.hangs, program_check, found))
     status = judgement.status if judgement else _STATUS.get(result.status, Status.UNDECIDED)
-    keep = judgement is not None
+    if edge and ranged:
+        status = Status.EXPOSED
+    keep = edge
     if unstable:
         status = Status.NON_DETERMINISTIC
         state.warnings += [f"the compiler is non-deterministic: {finding.describe()}" for finding in unstable]
@@ -241,6 +301,8 @@ def _report(
         compiler_version=request.toolchain.identify().version,
         simulated=request.toolchain.simulated,
         source=str(request.source),
+        units=request.unit_records(),
+        arch=unit.recorded.jobs[unit.recorded.active].arch,
         flags=request.flag_names,
         culprit=judgement.culprit if judgement and keep else None,
         confirmation=judgement.confirmation if judgement and keep else None,
@@ -263,8 +325,15 @@ def _report(
         reproduce_bad=reproduce_commands(request, unit, oracle, result.bad, axis.total, "bad") if keep else (),
         working_directory=str(Path.cwd()),
         oracle=" ".join(oracle.command("PROGRAM")),
+        stdin="" if request.oracle.stdin is None else str(request.oracle.stdin),
         good_output=judge.first[good].reason if good in judge.first else "",
         bad_output=judge.first[bad].reason if bad in judge.first else "",
+        reference_object=reference.object if reference is not None else None,
+        reference_output=_reference_output(oracle, reference),
+        range=executions if keep else None,
+        observed=observed(oracle),
+        program_check=program_check,
+        cautions=found,
         log_lines=judgement.log.around if judgement and keep else (),
         promises=request.promises,
         notes=tuple(dict.fromkeys(notes)),
@@ -273,6 +342,71 @@ def _report(
         seconds=time.monotonic() - state.started,
         phases=state.phases,
     )
+
+
+def both(tell: Callable[[Trial], None], also: Callable[[Trial], None]) -> Callable[[Trial], None]:
+    """One listener for two."""
+
+    def heard(trial: Trial) -> None:
+        tell(trial)
+        also(trial)
+
+    return heard
+
+
+def _judged(state: _State, workspace: Workspace, axis: PassAxis, result: SearchResult) -> Judgement:
+    reference = workspace.reference
+    assert result.good is not None and result.bad is not None
+    return judge_edge(
+        workspace.unit, axis, workspace.judge, result.good, result.bad, state.table,
+        verify_reference=lambda: reference is not None and bool(_reference_invalid(reference)),
+    )  # fmt: skip
+
+
+def _range(
+    state: _State, workspace: Workspace, axis: PassAxis, result: SearchResult, progress: Progress
+) -> ExecutionRange:
+    """The executions of which one begins the fault, and what the search says if a program without an end is BAD."""
+    assert result.good is not None and result.bad is not None
+    unit, judge = workspace.unit, workspace.judge
+    first, last = (identify(unit, limit, axis.total, state.table)[0] for limit in (result.good + 1, result.bad))
+    hangs: HangsAnswer | None = None
+    if all_hang(result, judge):
+        progress.stage("searching again, with programs that do not end as BAD")
+        settings = replace(state.request.settings, width=state.ledger.executor.width)
+        with state.phase("search"):
+            again = with_hangs_as_bad(axis, result, settings, progress.trial)
+        if again.status is SearchStatus.EDGE and not is_range(again):
+            judgement = _judged(state, workspace, axis, again)
+            hangs = HangsAnswer(judgement.status, judgement.culprit, judgement.confirmation)
+        else:
+            hangs = HangsAnswer(_STATUS.get(again.status, Status.UNDECIDED), None, None)
+    return ExecutionRange(first, last, result.bad - result.good - 1, hangs)
+
+
+def _withheld_hangs(answer: HangsAnswer, check: ProgramCheck | None, found: Sequence[str]) -> HangsAnswer:
+    """The same reasons withhold the word here."""
+    if answer.status is Status.FOUND and (reason := reason_to_withhold(check, found)):
+        return replace(answer, status=Status.EXPOSED, confirmation=Confirmation("none", reason))
+    return answer
+
+
+def _reference_output(oracle: Oracle, reference: Reference | None) -> str:
+    if reference is None:
+        return ""
+    if isinstance(oracle, ReferenceOracle):
+        return f"prints {oracle.expected.describe()}"
+    outcome = reference.judge.first.get(reference.object)
+    return outcome.reason if outcome is not None else ""
+
+
+def observed(oracle: Oracle) -> Observed | None:
+    """What is compared of both builds; None where another check decides."""
+    if not isinstance(oracle, ReferenceOracle):
+        return None
+    expected = oracle.expected
+    compared = [(one.name, True) for one in expected.files or ()]
+    return Observed(expected.describe(), (*compared, *((name, False) for name in expected.unstable)))
 
 
 def require_that_it_can_fail(oracle: Oracle, run: RunDirectory) -> None:

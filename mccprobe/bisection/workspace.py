@@ -7,20 +7,36 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from mccprobe.base.errors import SourceDoesNotCompile, ToolchainError
-from mccprobe.bisection.reference import Reference, judged_reference, make_oracle, reference_unit
+from mccprobe.bisection.determinism import one_object_in_every_layout
+from mccprobe.bisection.reference import (
+    Reference,
+    build_reference,
+    judged_reference,
+    make_oracle,
+    reference_unit,
+)
 from mccprobe.bisection.request import BisectRequest
 from mccprobe.bisection.target import Judge
 from mccprobe.build.codegen_only import CodegenOnly
 from mccprobe.build.journal import Journal
 from mccprobe.build.ledger import Ledger
 from mccprobe.build.program import Linker, Program, Rest
-from mccprobe.build.unit import RecordedSource, Unit
+from mccprobe.build.unit import UNLIMITED, RecordedSource, Unit
 from mccprobe.oracle.checks import Oracle
 from mccprobe.oracle.verdict import Verdict
+from mccprobe.targets.flags.levels import levels_in
 from mccprobe.targets.llvm.command import mllvm_value
 from mccprobe.targets.llvm.flag_probe import OPTION_COMPLAINTS, not_taken
 from mccprobe.targets.llvm.jobs import option_key
 from mccprobe.targets.llvm.locate import fixed_addresses_prefix
+
+
+class EqualBuilds(Exception):
+    """Bad build and reference are one object and one link; never leaves mccprobe.bisection."""
+
+    def __init__(self, digest: str) -> None:
+        super().__init__(digest)
+        self.digest = digest
 
 
 @dataclass
@@ -79,10 +95,12 @@ class Workspace:
 
 
 def open_workspace(
-    request: BisectRequest, ledger: Ledger, journal: Journal, *, prove_later: bool = False, draw: Sequence[str] = ()
+    request: BisectRequest, ledger: Ledger, journal: Journal, *, prove_later: bool = False, draw: Sequence[str] = (),
+    refuse_equal: bool = False,
 ) -> Workspace:
     """Compile the bad build and the reference, and prove that the reference passes the check.
 
+    refuse_equal: raise EqualBuilds before anything is linked or run if there is nothing to search.
     draw: a command that runs the compiles with another memory layout (determinism.OTHER_DRAWS).
     Raises SourceDoesNotCompile, UnknownFlag, OracleUnusable, ToolchainError.
     """
@@ -101,7 +119,13 @@ def open_workspace(
         if other is None:
             oracle = make_oracle(request, None)
         else:
-            reference, oracle = judged_reference(request, unit, other, other_linker, journal)
+            build_reference(unit, other)
+            same = other.base == unit.base and linker.described() == other_linker.described()
+            if unit.recorded.offload:  # the host half is of its own recording
+                same = same and other.recorded is unit.recorded
+            if refuse_equal and same and _nothing_to_search(request, unit):
+                raise EqualBuilds(unit.base[unit.recorded.active])
+            reference, oracle = judged_reference(request, other, other_linker, journal)
         judge = Judge(Program(unit, linker), oracle, journal)
     workspace = Workspace(
         request, ledger, journal, prefix, unit, rest, linker, other_linker, oracle, judge, reference, short
@@ -145,6 +169,14 @@ def _linkers(request: BisectRequest, unit: Unit, other: Unit | None, rest: Rest)
     if other is None or other.recorded is unit.recorded or request.reference is None:
         return linker, linker
     return linker, Linker(other.recorded, rest, request.reference.link, place, name="reference", timeout_s=timeout_s)
+
+
+def _nothing_to_search(request: BisectRequest, unit: Unit) -> bool:
+    """True where equal objects are an answer: the compiler counts its passes, and gives this object every time."""
+    if not unit.bitcode_holds() or unit.ledger.compile(unit.job(UNLIMITED)).log.total == 0:
+        return False
+    plain = (levels_in(request.bad_args) or ["-O0"])[-1] == "-O0"  # what orders by pointer is an optimisation
+    return plain or one_object_in_every_layout(unit)
 
 
 def _choose_architecture(request: BisectRequest, ledger: Ledger, unit: Unit, judge: Judge) -> list[str]:

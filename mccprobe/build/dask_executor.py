@@ -26,6 +26,7 @@ from typing import Any
 from mccprobe import __version__
 from mccprobe.base.console import number_of
 from mccprobe.base.errors import Interrupted, ToolchainError, UsageError
+from mccprobe.base.extras import install_command
 from mccprobe.base.process import RunResult, RunSpec, run
 from mccprobe.build.executor import LocalExecutor
 from mccprobe.build.job import CompileJob, CompileOutcome, compile_once
@@ -83,7 +84,7 @@ class DaskExecutor(LocalExecutor):
             import distributed
         except ImportError as error:
             raise UsageError(
-                "--scheduler needs the package distributed", hint="pip install 'mccprobe[cluster]'"
+                "--scheduler needs the package distributed", hint=install_command("cluster")
             ) from error
         if _ADDRESS.fullmatch(scheduler) is None or int(scheduler.rpartition(":")[2]) > MAX_PORT:
             raise UsageError(f"--scheduler {scheduler}: not the address of a Dask scheduler",

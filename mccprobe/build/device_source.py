@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from mccprobe.base.errors import SourceDoesNotCompile
+from mccprobe.base.paths import is_file, is_folder
 from mccprobe.build.record import TranslationUnit
 from mccprobe.build.step import compile_unit, run_step
 from mccprobe.oracle.kernel.shipped import FILE_NAME, is_shipped
@@ -49,7 +50,7 @@ class Compiled:
 
 def is_source(path: Path) -> bool:
     """True for a source, which only its name tells, and for a folder with a kernel.toml."""
-    return registry.is_device_source(path.name) or (path / FILE_NAME).is_file()
+    return registry.is_device_source(path.name) or is_file(path / FILE_NAME)
 
 
 def compile_source(path: Path, options: SourceOptions, scratch: Path) -> list[Compiled]:
@@ -61,13 +62,13 @@ def compile_source(path: Path, options: SourceOptions, scratch: Path) -> list[Co
 def sources_and_arguments(path: Path, options: SourceOptions) -> tuple[Sequence[Path], Sequence[str]]:
     """The sources of a kernel folder, or the one; the options' compile arguments, else those of kernel.toml."""
     spec = _kernel_of(path)
-    sources = spec.sources if spec is not None and path.is_dir() else (path,)
+    sources = spec.sources if spec is not None and is_folder(path) else (path,)
     return sources, options.args or (spec.compile_args if spec is not None else ("-O3",))
 
 
 def _kernel_of(path: Path) -> KernelSpec | None:
-    folder = path if path.is_dir() else path.parent
-    return load_kernel(folder) if (folder / FILE_NAME).is_file() else None
+    folder = path if is_folder(path) else path.parent
+    return load_kernel(folder) if is_file(folder / FILE_NAME) else None
 
 
 def _compile(source: Path, args: Sequence[str], options: SourceOptions, scratch: Path, index: int) -> Compiled:

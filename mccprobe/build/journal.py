@@ -5,6 +5,7 @@ appending. On resume the same lines are read back, and no recorded trial runs ag
 
 Lines: {"t": "compile", "id", "object", "reason", "seconds", "log", "diagnostics"}
        {"t": "run", "object", "oracle", "ordinal", "verdict", "reason", "max_err", "seconds"}
+       {"t": "file", "name", "sha256"}   a file of the run that is used again (kept.py)
        {"t": "note", ...}   told to people, not read back
 """
 
@@ -36,9 +37,11 @@ class Journal:
         self._asking: dict[tuple[str, str, int], threading.Lock] = {}
         self.compiles: dict[str, dict[str, Any]] = {}
         self.runs: dict[tuple[str, str, int], dict[str, Any]] = {}
+        self.files: dict[str, str] = {}
         self.replayed = 0
         try:
-            self._fd = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
+            flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+            self._fd = os.open(path, flags, 0o644)
         except OSError as error:
             raise RunDirectoryUnusable(
                 f"{path}: cannot be written: {error.strerror}", hint="choose another place with -o DIR"
@@ -101,6 +104,8 @@ class Journal:
         if kind == "compile":
             if not isinstance(entry["object"], str | None) or not isinstance(entry["reason"], str):
                 raise TypeError("compile")
+            if entry["object"] is not None and entry["object"] != Path(entry["object"]).name:
+                raise ValueError("an object is named by its hash")
             if not isinstance(entry["diagnostics"], str):
                 raise TypeError("compile")
             float(entry["seconds"])
@@ -111,6 +116,10 @@ class Journal:
             if not isinstance(entry["max_err"], int | float | None) or not isinstance(entry["reason"], str):
                 raise TypeError("run")
             self.runs[(str(entry["object"]), str(entry["oracle"]), int(entry["ordinal"]))] = entry
+        elif kind == "file":
+            if not isinstance(entry["name"], str) or not isinstance(entry["sha256"], str):
+                raise TypeError("file")
+            self.files[entry["name"]] = entry["sha256"]
 
     @contextlib.contextmanager
     def asking(self, key: tuple[str, str, int]) -> Iterator[dict[str, Any] | None]:

@@ -57,8 +57,11 @@ class Ledger:
         if entry is None:
             return None
         digest = entry["object"]
-        if digest is not None and not self.run.object_path(digest).is_file():
-            return None
+        if digest is not None:
+            path = self.run.object_path(digest)
+            if not path.is_file():
+                return None
+            self.run.kept.require_object(path)
         self.journal.replayed += 1
         log = LogSummary.from_dict(entry["log"])
         told = entry["diagnostics"]

@@ -11,6 +11,7 @@ from mccprobe.base.errors import SourceDoesNotCompile, ToolchainError
 from mccprobe.base.process import RunSpec, run
 from mccprobe.build.job import SCRATCH
 from mccprobe.build.ledger import Ledger
+from mccprobe.build.link_errors import link_error
 from mccprobe.build.record import Build, Link, TranslationUnit
 from mccprobe.build.step import compile_unit
 from mccprobe.build.store import RunDirectory, require_room
@@ -21,9 +22,10 @@ from mccprobe.targets.protocol import Toolchain
 
 @dataclass(frozen=True)
 class LinkFailure:
-    """A link that gave no program: an UNRESOLVED trial."""
+    """A link that gave no program: an UNRESOLVED trial. hint: what to do, "" where only the linker's words help."""
 
     reason: str
+    hint: str = ""
 
 
 def _compile_rest(
@@ -31,7 +33,7 @@ def _compile_rest(
 ) -> str:
     """Compile one further unit. Returns its object; raises SourceDoesNotCompile."""
     target = run_directory.unit / f"rest-{number}.o"
-    if target.is_file():
+    if run_directory.kept.usable(target):
         return str(target)
     with run_directory.scratch("rest") as scratch:
         output = scratch / "rest.o"
@@ -41,7 +43,7 @@ def _compile_rest(
                 f"{unit.path} does not compile ({done.failure})", detail=done.detail,
                 hint="the same command without mccprobe must work first: " + " ".join(done.command),
             )  # fmt: skip
-        output.replace(target)
+        run_directory.kept.keep(output, target)
     return str(target)
 
 
@@ -50,6 +52,7 @@ class Rest:
 
     def __init__(self, toolchain: Toolchain, ledger: Ledger, build: Build, unit: int, *, timeout_s: float) -> None:
         self._inputs = build.other_inputs(unit)
+        self.names = tuple(one if isinstance(one, str) else build.units[one].source for one in self._inputs)
         self._parts: list[str | Future[str]] = [
             name if isinstance(name, str) else
             ledger.executor.submit(_compile_rest, toolchain, ledger.run, number, build.units[name], timeout_s)
@@ -122,14 +125,18 @@ class Linker:
     def link(self, linkable: Path, scratch: Path) -> Path | LinkFailure:
         """Link with this object; the program lies in `scratch`."""
         output = scratch / "program"
-        paths = {self.placeholder: str(linkable), self.recorded_output: str(output)}
-        job = self.job.substitute(paths | dict(zip(self._recorded_rest, self._rest.inputs(), strict=True)))
+        rest = dict(zip(self._recorded_rest, self._rest.inputs(), strict=True))
+        paths = {self.placeholder: str(linkable), self.recorded_output: str(output), **rest}
+        job = self.job.substitute(paths)
         env = {name: value.replace(SCRATCH, str(scratch)) for name, value in self.source.env.items()}
         result = run(RunSpec(job.argv, cwd=self._folder, env=env, timeout_s=self.timeout_s))
         if not result.ok or not output.is_file():
             require_room(scratch, result.stderr, result.returncode)
             detail = result.stderr_text.strip().splitlines()
-            return LinkFailure(f"link: {result.describe()}" + (f": {detail[-1]}" if detail else ""))
+            named = dict(zip(rest.values(), self._rest.names, strict=True))
+            error = link_error(result.stderr_text, str(self.source.source), str(linkable), named)
+            told = error.what or (detail[-1] if detail else "")
+            return LinkFailure(f"link: {result.describe()}" + (f": {told}" if told else ""), error.hint)
         return output
 
 
@@ -146,7 +153,7 @@ class Program:
         """The program with this object in the unit's place. Of an offload program only the image is replaced."""
         target = self.run.programs / f"{self.unit.variant}-{digest}"
         with self._lock:
-            if target.is_file():
+            if self.run.kept.usable(target):
                 return target
             framed = self._framed(digest)
             with self.run.scratch("link") as scratch:
@@ -159,7 +166,7 @@ class Program:
                     if isinstance(linked, LinkFailure):
                         return linked
                     output = linked
-                output.replace(target)
+                self.run.kept.keep(output, target)
             return target
 
     def _framed(self, digest: str) -> bytes | None:

@@ -29,6 +29,7 @@ class Session:
         run = RunDirectory(root)
         if run.root not in self._opened:
             journal = Journal(run.journal)
+            run.kept.attach(journal.files, journal.append)
             self._opened[run.root] = run, journal
             run.clear_trials()
         return self._opened[run.root]

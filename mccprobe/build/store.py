@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import hashlib
 import itertools
 import re
 import shutil
@@ -24,20 +23,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from mccprobe.base.errors import NoRoom, RunDirectoryUnusable
-from mccprobe.base.files import remove_dead_drafts, replace_file, wanted_room
+from mccprobe.base.files import file_digest, remove_dead_drafts, replace_file, wanted_room
+from mccprobe.base.paths import require_plain_folder
+from mccprobe.build.kept import KeptFiles
 
 RUN_FOLDERS = ("unit", "objects", "programs", "trials")
-_HASH_CHUNK_BYTES = 1 << 20
 _ROOM_BYTES = 1 << 16  # less is no room for what a program prints into a file
-
-
-def file_digest(path: Path) -> str:
-    """SHA-256 of a file, in hex."""
-    digest = hashlib.sha256()
-    with path.open("rb") as file:
-        while chunk := file.read(_HASH_CHUNK_BYTES):
-            digest.update(chunk)
-    return digest.hexdigest()
 
 
 _FULL = {
@@ -94,9 +85,9 @@ def require_space(folder: Path) -> None:
 
 
 def write_text(path: Path, text: str) -> Path:
-    """Write a small file atomically. Raises RunDirectoryUnusable."""
+    """Write a small file of a run atomically; a link of that name is replaced. Raises RunDirectoryUnusable."""
     with disk_errors(path):  # surrogates stand for the bytes of names that are no UTF-8
-        return replace_file(path, text.encode("utf-8", "surrogateescape"))
+        return replace_file(path, text.encode("utf-8", "surrogateescape"), follow=False)
 
 
 def write_synced(path: Path, data: bytes, mode: int = 0o644) -> None:
@@ -110,6 +101,8 @@ class RunDirectory:
 
     def __init__(self, root: Path) -> None:
         self.root = root.absolute()
+        self.kept = KeptFiles(self.root)
+        require_plain_folder(self.root)
         with disk_errors(root):
             for name in RUN_FOLDERS:
                 (self.root / name).mkdir(parents=True, exist_ok=True)
@@ -151,7 +144,11 @@ class RunDirectory:
 
     def clear_trials(self) -> None:
         """Remove scratch folders and unfinished files that a killed run left. Only the holder of the journal may."""
-        for path in (self.root / "trials").iterdir():
+        try:
+            left = list((self.root / "trials").iterdir())
+        except FileNotFoundError:  # a program or an oracle removed the run folder
+            left = []
+        for path in left:
             if path.is_dir() and not path.is_symlink():
                 shutil.rmtree(path, ignore_errors=True)
             else:
@@ -164,11 +161,7 @@ class RunDirectory:
 def keep_object(path: Path, objects: Path) -> str:
     """Move a finished file into the store under its hash; returns the hash."""
     digest = file_digest(path)
-    target = objects / digest
-    if target.exists():
-        path.unlink()
-    else:
-        path.replace(target)
+    path.replace(objects / digest)  # one that lies there may not be what its name says
     return digest
 
 

@@ -19,9 +19,10 @@ from pathlib import Path
 from typing import Any
 
 from mccprobe import __version__
+from mccprobe.base.files import file_digest
 from mccprobe.base.process import RunSpec, run
 from mccprobe.build.job import OUTPUT, SCRATCH, CompileJob, CompileOutcome, compile_once
-from mccprobe.build.store import TEMPORARY, disk_errors, file_digest
+from mccprobe.build.store import TEMPORARY, disk_errors
 from mccprobe.targets.llvm.jobs import cc1_input, value_after
 
 QUERY_S = 30.0  # of `--version` and of the list of a compiler's libraries

@@ -122,10 +122,10 @@ class RecordedSource:
 
     def _compile_host_half(self) -> Path:
         path = self.folder / "host.o"
-        if not path.is_file():
+        if not self.ledger.run.kept.usable(path):
             with self.ledger.run.scratch("host") as scratch:
                 self.host_compile(PLACEHOLDER_IMAGE, scratch / "host.o", scratch)
-                (scratch / "host.o").replace(path)
+                self.ledger.run.kept.keep(scratch / "host.o", path)
         return path
 
     def host_compile(self, image: bytes, output: Path, scratch: Path) -> None:
@@ -360,7 +360,7 @@ class Unit:
         if not source.offload:
             return self.ledger.run.object_path(digest)
         target = self.ledger.run.programs / f"{self.variant}-{digest}.o"
-        if target.is_file():
+        if self.ledger.run.kept.usable(target):
             return target
         image = self.image(digest)
         patched = replace_image(source.host_half().read_bytes(), PLACEHOLDER_IMAGE, image)
@@ -374,8 +374,7 @@ class Unit:
                 source.notes.append(note)
             with self.ledger.run.scratch("host") as scratch:
                 source.host_compile(image, temporary, scratch)
-        temporary.replace(target)
-        return target
+        return self.ledger.run.kept.keep(temporary, target)
 
     def image(self, digest: str) -> bytes:
         """Device link and bundle with this object of the active job."""

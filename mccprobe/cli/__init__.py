@@ -24,8 +24,12 @@ from mccprobe import __version__
 from mccprobe.base import process
 from mccprobe.base.console import Console, number_of
 from mccprobe.base.errors import Interrupted, MccprobeError
-from mccprobe.cli.lazy import COLORS, COMPLETE, LazyGroup
+from mccprobe.cli.lazy import COLORS, COMPLETE, JSON_BEFORE, LazyGroup
 
+# of a path that a user named, wherever it was noticed
+_UNUSABLE = (
+    errno.EACCES, errno.EPERM, errno.ENAMETOOLONG, errno.ELOOP, errno.ENOTDIR, errno.EISDIR, errno.ENXIO, errno.ENODEV,
+)  # fmt: skip
 FIRST_LINES, LAST_LINES = 25, 15  # shown of a compiler's message: the first error tells the most
 
 COMMANDS = {
@@ -70,13 +74,15 @@ COMMANDS = {
 @click.version_option(__version__, prog_name="mccprobe", message="%(prog)s %(version)s")
 @click.option("--debug", is_flag=True, help="show a traceback for an error")
 @click.option("-q", "--quiet", is_flag=True, help="no progress on standard error")
+@click.option("--json", "as_json", is_flag=True, help="the result as one JSON document")
 @click.option("--color", type=click.Choice(COLORS), default="auto", help="colour of the result")
 @click.pass_context
-def root(ctx: click.Context, debug: bool, quiet: bool, color: str) -> None:
+def root(ctx: click.Context, debug: bool, quiet: bool, as_json: bool, color: str) -> None:
     """Find the compiler pass behind a kernel that a flag makes wrong."""
     ctx.with_resource(process.guarded())
     ctx.obj = Console(quiet=quiet, color=color)
     ctx.meta["debug"] = debug
+    ctx.meta[JSON_BEFORE] = as_json
 
 
 def error_document(error: MccprobeError) -> dict[str, Any]:
@@ -113,9 +119,22 @@ def _own_arguments(argv: Sequence[str]) -> Sequence[str]:
     return argv[: list(argv).index("--")] if "--" in argv else argv
 
 
+def _hold_standard_streams() -> None:
+    """Open /dev/null for closed standard streams: else a file of a run gets their number, and children write to it.
+
+    Python's own stream stays None, so that a result to a closed standard output is an error.
+    """
+    for number in (0, 1, 2):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # the lowest free number is this one
+
+
 def _set_up() -> None:
     """Signals and streams as the commands rely on them, whatever the caller left us with."""
     process.await_interrupt()
+    _hold_standard_streams()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) is not signal.SIG_IGN:  # nohup stays nohup
             signal.signal(number, process.on_interrupt)
@@ -175,7 +194,7 @@ def _where_to_look(error: click.ClickException) -> str:
 
 def _of_the_file_system(error: OSError) -> MccprobeError | None:
     """A name or a disk that is not as it should be, wherever it was noticed; None for what is no fault of those."""
-    from mccprobe.base.errors import InputError
+    from mccprobe.base.errors import PathUnusable
     from mccprobe.base.files import temporary_folder
     from mccprobe.build.store import disk_errors
 
@@ -184,8 +203,9 @@ def _of_the_file_system(error: OSError) -> MccprobeError | None:
             temporary_folder()
         except MccprobeError as told:
             return told
-    if error.errno in (errno.ENAMETOOLONG, errno.ELOOP):
-        return InputError(f"{error.filename}: {error.strerror}")
+    if error.errno in _UNUSABLE and error.filename:
+        denied = error.errno in (errno.EACCES, errno.EPERM)
+        return PathUnusable(os.fsdecode(error.filename), error.strerror or "", denied=denied)
     what = Path(os.fsdecode(error.filename2 or error.filename or "a file"))
     try:
         with disk_errors(what, only_full=True, hint="free space, or take another place, and give the command again"):

@@ -165,6 +165,7 @@ def hooks_of(
 
 
 def _contenders(choice: KernelChoice, against: str | None) -> list[Contender]:
+    from mccprobe.base.paths import is_file
     from mccprobe.oracle.kernel.shipped import FILE_NAME, find_shipped_kernels
     from mccprobe.tuning.bench.session import Contender
     from mccprobe.tuning.check.subject import find_kernel, split_flags
@@ -175,7 +176,7 @@ def _contenders(choice: KernelChoice, against: str | None) -> list[Contender]:
         return [base]
     path = Path(against)
     shipped = {folder.name for folder in find_shipped_kernels()}
-    if against in shipped or path.is_file() or (path / FILE_NAME).is_file():
+    if against in shipped or is_file(path) or is_file(path / FILE_NAME):
         other = find_kernel(against)
         return [base, Contender(_name(other.name, choice.flags, (), "against: "), other, choice.flags)]
     flags = split_flags(against)

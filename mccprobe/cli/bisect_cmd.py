@@ -13,8 +13,8 @@ import click
 from mccprobe import __version__
 from mccprobe.base.console import Console, json_text
 from mccprobe.base.errors import UsageError
-from mccprobe.bisection.options import BisectOptions, read_recipe, read_run_options
-from mccprobe.cli.bisect_options import bisect_options, given_options
+from mccprobe.bisection.options import RUN_VERSION, BisectOptions, read_recipe, read_run_options
+from mccprobe.cli.bisect_options import BuildCommand, bisect_options, given_options
 from mccprobe.cli.common import cache_directory
 from mccprobe.cli.html_option import deliver_result, finished_run, html_options, page_places
 from mccprobe.cli.run_session import (
@@ -46,9 +46,9 @@ Examples:
 """
 
 
-@click.command("bisect", help=HELP, context_settings={"help_option_names": ["-h", "--help"]})
+@click.command("bisect", cls=BuildCommand, help=HELP, context_settings={"help_option_names": ["-h", "--help"]})
 @bisect_options
-@click.option("--recipe", type=click.Path(path_type=Path), help="take the options from a recipe (bisect/*.toml)")
+@click.option("--recipe", type=click.Path(path_type=Path), help="take the options from a recipe (FILE or name)")
 @click.option("--resume", type=click.Path(path_type=Path), metavar="RUN", help="go on with this run")
 @click.option("--json", "as_json", is_flag=True, help="one JSON document (reports/bisect.schema.json)")
 @html_options
@@ -93,6 +93,7 @@ def _run(
     from mccprobe.bisection.run import Progress, run_bisection
     from mccprobe.build.store import TEMPORARY, disk_errors
     from mccprobe.cli.trial_lines import TrialLines
+    from mccprobe.explain.screen.cheap import cheap_screen
     from mccprobe.report.render_text import render_text
 
     with disk_errors(Path(tempfile.gettempdir()), only_full=True, elsewhere=TEMPORARY):
@@ -110,12 +111,15 @@ def _run(
     ) as session:
         run, journal = session.open(root)
         if resume is None:
-            asked = {"schema_version": 1, "options": options.to_dict(), "request": described}
+            asked = {"schema_version": RUN_VERSION, "options": options.to_dict(), "request": described}
             run.write_text("run.json", json_text(asked))
         console.message(one_line(f"run directory: {root}"))
         with disk_errors(root, only_full=True):
             progress = Progress(lines.stage, lines.trial)
-            report = run_bisection(request, run, journal, session.executor, progress, other_draws=True)
+            report = run_bisection(
+                request, run, journal, session.executor, progress, other_draws=True,
+                screen=None if request.toolchain.simulated else cheap_screen,
+            )
         document = report.to_dict(__version__)
         run.write_text("result.json", json_text(document))
         text = render_text(report)

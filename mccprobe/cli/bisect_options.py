@@ -8,8 +8,11 @@ from typing import Any, TypeVar
 
 import click
 
+from mccprobe.base.errors import UsageError
 from mccprobe.bisection.options import BisectOptions
+from mccprobe.bisection.pasted import begins_a_command, several_files
 from mccprobe.cli.common import FiniteRange
+from mccprobe.cli.lazy import AliasedOption
 from mccprobe.cli.toolchain_option import toolchain_option
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -26,8 +29,14 @@ _OPTIONS = (
     click.option("--reference-exact", is_flag=True, help="--reference replaces all arguments"),
     click.option("--oracle", metavar="CMD", help="judge by CMD ({exe}, or appended): 0 good, 1-124 bad, 125 skip"),
     click.option("--run-args", metavar="ARGS", help="arguments of the program"),
+    click.option("--stdin", metavar="FILE", help="what the program reads from standard input (default: nothing)"),
     click.option("--run-in", metavar="DIR", help="folder that programs run in (default: an empty one for each run)"),
-    click.option("--case", metavar="NAME|MxNxK", help="case of a kernel's own host program"),
+    click.option("--ignore-file", "ignore_files", multiple=True, metavar="PATTERN",
+                 help="a file that the program writes, not to be compared"),
+    click.option(
+        "--case", cls=AliasedOption, aliases=("--cases",), metavar="NAME|MxNxK",
+        help="case of a kernel's own host program",
+    ),
     click.option("--seed", type=click.IntRange(0), default=1, show_default=True, help="inputs and spot checks"),
     click.option("--arch", default="", metavar="ARCH", help="device architecture to bisect, of several"),
     click.option("--count", type=click.IntRange(2), default=2, show_default=True, help="runs of each end"),
@@ -44,7 +53,16 @@ _OPTIONS = (
     click.option("--bad-if", multiple=True, type=click.Choice(["timeout", "crash"]), help="BAD, not UNRESOLVED"),
     click.option("--no-fixed-addresses", is_flag=True, help="leave address randomisation on for compiles"),
 )
+_AFTER = "mccprobe.after"  # in a context's meta: the words after --
 _NAMES = frozenset(field.name for field in dataclasses.fields(BisectOptions))
+
+
+class BuildCommand(click.Command):
+    """Notes the words after `--`: they go to the compiler, and only a word before it is a FILE."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        ctx.meta[_AFTER] = args[args.index("--") + 1 :] if "--" in args else []
+        return super().parse_args(ctx, args)
 
 
 def bisect_options(command: Command) -> Command:
@@ -55,14 +73,20 @@ def bisect_options(command: Command) -> Command:
 
 
 def given_options(ctx: click.Context, values: dict[str, Any], *, fixed_addresses: bool) -> dict[str, Any]:
-    """The fields of BisectOptions that stood on the command line, by name."""
+    """The fields of BisectOptions that stood on the command line, by name. Raises UsageError for several FILEs."""
+    after = ctx.meta[_AFTER]
+    words = [word for word in (values["file"], *values["args"]) if word is not None]
+    front = words[: len(words) - len(after)]
+    if len(front) > 1:
+        message, hint = several_files(str(ctx.command.name), front, after)
+        raise UsageError(message, hint=hint)
     given = {
         name: tuple(value) if isinstance(value, list | tuple) else value
         for name, value in values.items()
         if name in _NAMES and ctx.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE
     }
-    if values["file"] is not None and values["file"].startswith("-"):
-        # everything stood behind --: there is no FILE, the shipped kernel takes the arguments
+    if words and (words[0].startswith("-") or (not front and begins_a_command(words[0]))):
+        # everything stood after --: there is no FILE, the shipped kernel takes the arguments
         given["args"] = (values["file"], *values["args"])
         given.pop("file", None)
     if not fixed_addresses:

@@ -35,7 +35,7 @@ multiples of the tiles, each with several seeds. Exit 0: passed; 1: not passed.
 Examples:
   mccprobe check
   mccprobe check gemm --toolchain sim --flag internal-regs-ra
-  mccprobe check my/kernel --toolchain mcc --cases full --set gemm-s4000
+  mccprobe check my/kernel --toolchain mcc --case full --set gemm-s4000
   mccprobe check mega-tile-32 --lab
 
 With --lab the kernel runs in the emulator (sim) with every access watched: WMMA addresses that differ within a

@@ -120,14 +120,15 @@ def _gated(console: Console, kernel: str, values: dict[str, Any], step: Callable
 def _folder(text: str) -> Path:
     """Of a kernel that need not be readable: the edit may have broken its kernel.toml. Raises InputError."""
     from mccprobe.base.errors import InputError
+    from mccprobe.base.paths import exists, is_folder, resolved
     from mccprobe.oracle.kernel.shipped import hint_of_shipped, kernels_folder
 
     path, shipped = Path(text), kernels_folder()
-    if not path.exists() and "/" not in text and shipped is not None:
+    if not exists(path) and "/" not in text and shipped is not None:
         path = shipped / text
-    if not path.exists():
+    if not exists(path):
         raise InputError(f"{text}: no such folder, and no shipped kernel", hint=hint_of_shipped(path))
-    return (path if path.is_dir() else path.parent).resolve()
+    return resolved(path if is_folder(path) else path.parent)
 
 
 def _asked(choice: KernelChoice, values: dict[str, Any]) -> dict[str, Any]:

@@ -31,7 +31,9 @@ class NamesCommand(click.Command):
     """Takes names of flags that may be typed with their dashes: `-misched` is not `-m -i -s -c -h`..."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        return super().parse_args(ctx, ["--help" if argument == "-h" else argument for argument in args])
+        end = args.index("--") if "--" in args else len(args)
+        own = [{"-h": "--help", "-q": "--quiet"}.get(argument, argument) for argument in args[:end]]
+        return super().parse_args(ctx, [*own, *args[end:]])
 
 
 @click.group("flags", cls=LazyGroup, later=LATER, context_settings=CONTEXT)
@@ -334,11 +336,11 @@ def harvest(
 
 def _read(name: str) -> str:
     from mccprobe.base.errors import InputError
+    from mccprobe.base.paths import read_file
     from mccprobe.targets.flags.harvest import MAX_TEXT
 
     try:
-        with Path(name).open("rb") as file:
-            return file.read(MAX_TEXT).decode("utf-8", "replace")
+        return read_file(name, stream=True).decode("utf-8", "replace")[:MAX_TEXT]
     except OSError as error:
         raise InputError(f"{name}: cannot be read: {error.strerror or error}") from error
 

@@ -13,6 +13,7 @@ from mccprobe.base.console import Console, json_text, visible
 from mccprobe.base.errors import JournalUnreadable, UsageError
 from mccprobe.cli.common import FiniteRange, cache_directory
 from mccprobe.cli.html_option import deliver, finished_run, html_options, page_places
+from mccprobe.cli.lazy import AliasedOption
 from mccprobe.cli.pace import Pace
 from mccprobe.cli.run_session import choose_root, refuse_changes, run_document, run_session
 from mccprobe.cli.toolchain_option import toolchain_option
@@ -54,7 +55,10 @@ Examples:
 @click.option("--mcc", metavar="PATH", help="the mcc to use")
 @click.option("--musa-path", metavar="DIR", help="the MUSA toolkit to pin")
 @click.option("--arch", default="mp_22", show_default=True, metavar="ARCH", help="device architecture")
-@click.option("--cases", type=click.Choice(["legacy", "full"]), default="legacy", show_default=True)
+@click.option(
+    "--case", "cases", cls=AliasedOption, aliases=("--cases",), type=click.Choice(["legacy", "full"]),
+    default="legacy", show_default=True,
+)
 @click.option("--seed", "seeds", type=click.IntRange(0), multiple=True, default=(1, 2, 3), show_default=True,
               help="inputs of the gate; several may be given")  # fmt: skip
 @click.option("--run-args", metavar="ARGS", help="arguments of an ordinary program")

@@ -17,7 +17,9 @@ from mccprobe.base.console import Console
 from mccprobe.base.errors import EXIT_CODE_MEANINGS, UsageError, describe_exit_codes
 
 Rows = dict[str, str]
-FACTS = Path(__file__).resolve().parents[1] / "_facts" / "mtgpu.md"  # docs/reference/mtgpu.md, in the wheel too
+PACKAGE = Path(__file__).resolve().parents[1]
+# docs/reference/mtgpu.md and kernels/README.md, in the wheel too
+PAGES = {"facts": PACKAGE / "_facts" / "mtgpu.md", "kernels": PACKAGE / "_kernels" / "README.md"}
 
 # everything that mccprobe, its wrapper or its stand-in reads from the environment, by its own name
 ENVIRONMENT: Rows = {
@@ -77,9 +79,9 @@ def _exit_codes() -> Rows:
     return {str(int(code)): meaning for code, meaning in EXIT_CODE_MEANINGS.items()}
 
 
-def _facts() -> Rows:
-    """Heading -> what stands below it, of the page that sources cite as `mtgpu.md`."""
-    _, *parts = re.split(r"^#+ ", FACTS.read_text(encoding="utf-8"), flags=re.MULTILINE)
+def _page(topic: str) -> Rows:
+    """Heading -> the text below it."""
+    _, *parts = re.split(r"^#+ ", PAGES[topic].read_text(encoding="utf-8"), flags=re.MULTILINE)
     sections = (part.partition("\n") for part in parts)
     return {heading: text.strip() for heading, _, text in sections if text.strip()}
 
@@ -89,7 +91,8 @@ TOPICS: dict[str, Callable[[], Rows]] = {
     "environment": lambda: ENVIRONMENT,
     "words": lambda: WORDS,
     "toolchains": _toolchains,
-    "facts": _facts,
+    "kernels": lambda: _page("kernels"),
+    "facts": lambda: _page("facts"),
 }
 
 
@@ -98,6 +101,7 @@ MEANINGS: Rows = {
     "environment": "variables that are read",
     "words": "verdicts and statuses",
     "toolchains": "what --toolchain takes",
+    "kernels": "how a kernel of your own is described, built, run and judged; the shipped ones",
     "facts": "what is publicly known of mcc and MTGPU; sources cite it as mtgpu.md",
 }
 
@@ -118,8 +122,9 @@ def _offer(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> l
 def help_topic(ctx: click.Context, words: tuple[str, ...], as_json: bool) -> int:
     """Explain a topic or a command; without either, list both.
 
-    TOPIC is exit-codes, environment, words, toolchains or facts: what is publicly known of mcc and MTGPU, which sources
-    cite as mtgpu.md. A command is explained as by its own --help.
+    TOPIC is exit-codes, environment, words, toolchains, kernels (how a kernel is described, built, run and judged) or
+    facts: what is publicly known of mcc and MTGPU, which sources cite as mtgpu.md. A command is explained as by its own
+    --help.
 
     \b
     Examples:
@@ -174,7 +179,7 @@ def _rows(found: click.Context) -> Rows:
 def _text(topic: str, rows: Rows) -> str:
     if topic == "exit-codes":
         return describe_exit_codes()
-    return FACTS.read_text(encoding="utf-8").rstrip("\n") if topic == "facts" else _table(rows)
+    return PAGES[topic].read_text(encoding="utf-8").rstrip("\n") if topic in PAGES else _table(rows)
 
 
 def _table(rows: Rows) -> str:

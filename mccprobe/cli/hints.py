@@ -9,8 +9,8 @@ import click
 
 _BETWEEN = re.compile(r"(; |, or | or )")  # what stands between the alternatives of a hint
 _OPTION = re.compile(r"(?<![^\s(])(--[a-z][\w-]*|-o (?:DIR|FILE))")  # of mccprobe: a compiler's have one dash
-_WHOLE_COMMAND = re.compile(r"\b(?:mccprobe|dask) ")  # whose options are its own
-_EVERYWHERE = ("--help", "--debug", "--quiet", "--color")
+_WHOLE_COMMAND = re.compile(r"\b(?:mccprobe|dask|pip|pipx|uv) ")  # whose options are its own
+_EVERYWHERE = ("--help", "--debug", "--quiet", "--json", "--color")
 
 
 def command_of(root: click.Group, argv: Sequence[str]) -> click.Command:

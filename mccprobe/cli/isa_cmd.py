@@ -95,9 +95,10 @@ def learn(
 
 def _bytes(name: str | None) -> bytes:
     from mccprobe.base.errors import InputError
+    from mccprobe.base.paths import read_file
 
     try:
-        return Path(name).read_bytes() if name else b""
+        return read_file(name) if name else b""
     except OSError as error:
         raise InputError(f"{name}: cannot be read: {error.strerror or error}") from error
 

@@ -251,7 +251,7 @@ def note(
 @journal.command("export", context_settings=CONTEXT)
 @_selecting
 @click.option("--csv", "csv_file", metavar="FILE", help="comma-separated values; - for standard output")
-@click.option("--parquet", "parquet_file", metavar="FILE", help="needs pandas and pyarrow (mccprobe[parquet])")
+@click.option("--parquet", "parquet_file", metavar="FILE", help="needs pandas and pyarrow (the extra parquet)")
 @_book_option
 @click.option("--json", "as_json", is_flag=True, help="say what was written as one JSON document")
 @click.pass_obj

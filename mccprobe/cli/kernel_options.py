@@ -15,6 +15,7 @@ import click
 from mccprobe.base.console import Console
 from mccprobe.base.errors import MccprobeError, SourceDoesNotCompile, ToolchainError
 from mccprobe.cli.common import FiniteRange, cache_directory
+from mccprobe.cli.lazy import AliasedOption
 from mccprobe.cli.pace import Pace
 from mccprobe.cli.toolchain_option import toolchain_option
 
@@ -41,7 +42,9 @@ class KernelChoice:
 
 
 def kernel_options(command: Command) -> Command:
-    """The options of `choose_kernel`, of the gate, and --json."""
+    """The options of `choose_kernel` and of the gate. `--case` is `--cases` where a command times one case."""
+    times_one = any("--case" in parameter.opts for parameter in getattr(command, "__click_params__", ()))
+    case, alias = ("--cases", ()) if times_one else ("--case", ("--cases",))
     for option in reversed((
         click.option("--flag", "flags", multiple=True, metavar="NAME", help="catalogue name, NAME=VALUE, or as is"),
         click.option("--set", "sets", multiple=True, metavar="NAME", help="a flag set of the catalogue: gemm-s4000"),
@@ -51,8 +54,8 @@ def kernel_options(command: Command) -> Command:
         click.option("--mcc", metavar="PATH", help="the mcc to use"),
         click.option("--musa-path", metavar="DIR", help="the MUSA toolkit to pin"),
         click.option("--arch", default="mp_22", show_default=True, metavar="ARCH", help="device architecture"),
-        click.option("--cases", type=click.Choice(["legacy", "full"]), default="legacy", show_default=True,
-                     help="full adds 8192x8192x16384 and its like"),
+        click.option(case, "cases", cls=AliasedOption, aliases=alias, type=click.Choice(["legacy", "full"]),
+                     default="legacy", show_default=True, help="full adds 8192x8192x16384 and its like"),
         click.option("--seed", "seeds", type=click.IntRange(0), multiple=True, default=(1, 2, 3), show_default=True,
                      help="inputs; several may be given"),
         click.option("--timeout", type=FiniteRange(0.1), default=300.0, show_default=True, metavar="S",
@@ -118,9 +121,10 @@ def folder_below(parent: Path, make: Callable[[], Path | str]) -> Iterator[Path]
 
     An error in the work inside leaves nothing behind, but for one whose hint names a command that ran there.
     """
+    from mccprobe.base.paths import exists
     from mccprobe.build.store import disk_errors
 
-    missing = [path for path in (parent, *parent.parents) if not path.exists()]
+    missing = [path for path in (parent, *parent.parents) if not exists(path)]
     folder: Path | None = None
     try:
         with disk_errors(parent):

@@ -90,6 +90,7 @@ def overlay(
 
 
 def _changes(replaces: tuple[tuple[str, str], ...], patch: Path | None) -> list[Replacement]:
+    from mccprobe.base.paths import read_file
     from mccprobe.tuning.overlay.change import parse_patch, replacement
 
     if bool(replaces) == (patch is not None):
@@ -97,15 +98,14 @@ def _changes(replaces: tuple[tuple[str, str], ...], patch: Path | None) -> list[
     if patch is None:
         return [replacement(old, new) for old, new in replaces]
     try:
-        with patch.open(encoding="utf-8", errors="surrogateescape", newline="") as file:
-            return parse_patch(file.read(), patch.name)
+        return parse_patch(read_file(patch, stream=True).decode("utf-8", "surrogateescape"), patch.name)
     except OSError as error:
         raise InputError(f"{patch}: {error.strerror or error}") from error
 
 
 def _options_again(choice: KernelChoice, values: Mapping[str, Any]) -> list[str]:
     """Options of the command that say what was built and checked."""
-    options = ["--toolchain", choice.toolchain.name, "--arch", values["arch"], "--cases", values["cases"]]
+    options = ["--toolchain", choice.toolchain.name, "--arch", values["arch"], "--case", values["cases"]]
     options += [word for seed in values["seeds"] for word in ("--seed", str(seed))]
     options += [word for flag in choice.flags for word in ("--flag", " ".join(flag))]
     return options + [word for name, value in choice.defines.items() for word in ("-D", f"{name}={value}")]

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mccprobe.base.errors import Interrupted, JournalUnreadable, MccprobeError, NoRoom, RunDirectoryUnusable, UsageError
+from mccprobe.base.paths import exists, is_file, is_folder, read_file, require_plain_folder
 
 if TYPE_CHECKING:
     from mccprobe.base.console import Console
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from mccprobe.build.session import Session
 
 DEFAULT_OUT = "mccprobe-out"
+MOST_DOCUMENT_BYTES = 64 << 20  # of run.json: some kilobytes
 
 
 @contextlib.contextmanager
@@ -34,7 +36,7 @@ def run_session(
     """
     from mccprobe.build.session import Session
 
-    own = not root.exists() or (fresh and root.parent == Path(DEFAULT_OUT))  # else it is a folder of the user's
+    own = not exists(root) or (fresh and root.parent == Path(DEFAULT_OUT))  # else it is a folder of the user's
     with _claimed(root, fresh=fresh):
         try:
             session = Session(jobs, scheduler, tell)
@@ -52,8 +54,22 @@ def run_session(
             if (root / "run.json").is_file():
                 error.hint = f"{error.remedy} and go on with: {again}"
             raise
+        except FileNotFoundError as error:
+            if not _lies_in(error.filename, root):
+                raise
+            raise RunDirectoryUnusable(
+                f"{error.filename}: removed while the run was using it",
+                hint="does the program or the oracle remove files outside of its working directory? Start a new run",
+            ) from error
         finally:
             session.close()
+
+
+def _lies_in(name: object, root: Path) -> bool:
+    """True for a file of the run. name: as an OSError gives it, None or a number too."""
+    if not isinstance(name, str | bytes | os.PathLike):
+        return False
+    return Path(os.path.abspath(os.fsdecode(name))).is_relative_to(root.absolute())  # noqa: PTH100  `..` goes
 
 
 def _remove_empty(root: Path) -> None:
@@ -81,6 +97,7 @@ def _claimed(root: Path, *, fresh: bool) -> Iterator[None]:
             ) from error
         except OSError:
             pass  # a file system without locks
+        require_plain_folder(root)
         if fresh and (root / "run.json").exists():  # another one was there between our look and our lock
             raise _holds_a_run(root)
         yield
@@ -117,10 +134,11 @@ def refuse_changes(changed: Collection[str], hint: str) -> None:
 
 
 def run_document(root: Path) -> Any:
-    """run.json of a run. Raises JournalUnreadable."""
+    """run.json of a run. Raises JournalUnreadable, UnsafeRunFolder."""
     path = root / "run.json"
+    require_plain_folder(root)
     try:
-        return json.loads(path.read_text("utf-8"))
+        return json.loads(read_file(path, MOST_DOCUMENT_BYTES, follow=False).decode("utf-8"))
     except OSError as error:
         raise JournalUnreadable(
             f"{path}: {error.strerror or error}", hint="--resume takes the run directory that the first run named"
@@ -134,9 +152,9 @@ def _check_free(out: Path) -> None:
     from mccprobe.build.store import disk_errors
 
     with disk_errors(out):
-        if (out / "run.json").exists():
+        if exists(out / "run.json"):
             raise _holds_a_run(out)
-        if out.is_dir() and not _nothing_begun(out):
+        if is_folder(out) and not _nothing_begun(out):
             raise UsageError(f"{out} is not empty", hint="-o takes a folder that is new or empty")
 
 
@@ -169,7 +187,7 @@ def check_unchanged(root: Path, described: dict[str, Any], *, journal: str | Non
     """
     from mccprobe.bisection.request import changed_keys
 
-    if journal is not None and not (root / journal).is_file():
+    if journal is not None and not is_file(root / journal):
         raise JournalUnreadable(f"{root} holds no {journal}", hint="nothing is left to go on with; start a new run")
     document = run_document(root)
     old = document.get("request") if isinstance(document, dict) else None

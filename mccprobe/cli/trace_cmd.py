@@ -36,6 +36,7 @@ Examples:
 def trace(
     console: Console, command: tuple[str, ...], out: Path | None, timeout: float, sim_link: bool, as_json: bool
 ) -> int:
+    from mccprobe.base.paths import exists
     from mccprobe.build.store import disk_errors
     from mccprobe.targets.llvm.locate import demangle
     from mccprobe.targets.sim.build import SHARED_RUNTIME
@@ -59,7 +60,7 @@ def trace(
         if folder is None:
             Path("mccprobe-out").mkdir(exist_ok=True)
             folder = Path(tempfile.mkdtemp(prefix="trace-", dir="mccprobe-out"))
-    if (folder / RECORD_FILE).exists():
+    if exists(folder / RECORD_FILE):
         raise UsageError(f"{folder} holds a record already", hint="choose another folder with -o DIR")
     sys.stdout.flush()
     traced = run_trace(TraceRequest(command, folder, cache_directory(), as_json, timeout))

@@ -12,8 +12,8 @@ import click
 
 from mccprobe import __version__
 from mccprobe.base.console import Console, json_text
-from mccprobe.bisection.options import BisectOptions, read_recipe
-from mccprobe.cli.bisect_options import bisect_options, given_options
+from mccprobe.bisection.options import RUN_VERSION, BisectOptions, read_recipe
+from mccprobe.cli.bisect_options import BuildCommand, bisect_options, given_options
 from mccprobe.cli.common import cache_directory
 from mccprobe.cli.html_option import deliver_result, finished_run, html_options, page_places
 from mccprobe.cli.run_session import (
@@ -45,7 +45,7 @@ Examples:
 """
 
 
-@click.command("why", help=HELP, context_settings={"help_option_names": ["-h", "--help"]})
+@click.command("why", cls=BuildCommand, help=HELP, context_settings={"help_option_names": ["-h", "--help"]})
 @bisect_options
 @click.option("--set", "sets", multiple=True, metavar="NAME", help="flag set of the catalogue; its flags come first")
 @click.option("--budget", metavar="TIME", help="stop cleanly after TIME (600, 90s, 10m, 1h) with what is known")
@@ -53,7 +53,8 @@ Examples:
 @click.option("--step", "steps", multiple=True, type=click.Choice(STEPS), help="only this step and what it needs")
 @click.option("--also", multiple=True, metavar="KERNEL", help="look for the same fault in this kernel or source too")
 @click.option("--reduce", is_flag=True, help="reduce the source at the end (C-Vise; takes minutes)")
-@click.option("--recipe", type=click.Path(path_type=Path), help="take bisect's options from a recipe (bisect/*.toml)")
+@click.option("--recipe", type=click.Path(path_type=Path),
+              help="take bisect's options from a recipe (FILE or name)")
 @click.option("--resume", type=click.Path(path_type=Path), metavar="RUN", help="go on with this run")
 @click.option("--json", "as_json", is_flag=True, help="one JSON document (reports/why.schema.json)")
 @html_options
@@ -64,20 +65,23 @@ def why(
     figures: Path | None, out: Path | None, jobs: int | None, scheduler: str, no_fixed_addresses: bool, **values: Any,
 ) -> int:  # fmt: skip
     console: Console = ctx.obj
+    skipping = False
     given = given_options(ctx, values, fixed_addresses=not no_fixed_addresses)
     own = {name: values[name] for name in ("sets", "steps", "also", "skip_screen", "reduce") if values[name]}
     budget_s = None if values["budget"] is None else parse_budget(values["budget"])
     if resume is not None:
-        changed = [*given, *own, *(["recipe"] if recipe else [])]
-        refuse_changes(changed, "--budget, --jobs, --json and the like may be given")
+        changed = [*given, *(name for name in own if name != "skip_screen"), *(["recipe"] if recipe else [])]
+        refuse_changes(changed, "--budget, --skip-screen, --jobs, --json and the like may be given")
         options = read_why_options(run_document(resume), resume / "run.json")
+        skipping = "skip_screen" in own and not options.skip_screen
+        options = dataclasses.replace(options, skip_screen=options.skip_screen or skipping)
     else:
         base = read_recipe(recipe) if recipe is not None else BisectOptions()
         options = dataclasses.replace(WhyOptions(dataclasses.replace(base, **given)), **own)
     # the time is this command's: what an earlier one had is used up
     options = dataclasses.replace(options, budget_s=budget_s)
     places = page_places(html, figures, also_stdout="--json" if as_json else "")
-    if resume is not None and places is not None:
+    if resume is not None and places is not None and not skipping:
         from mccprobe.report.pages.why_page import exit_code, why_page
 
         code = finished_run(console, resume, places, why_page, exit_code, as_json=as_json)
@@ -117,8 +121,8 @@ def _run(
         jobs, again, root=root, fresh=resume is None, scheduler=scheduler, tell=console.message
     ) as session:
         remove_dead_drafts(root)
-        if resume is None:
-            asked = {"schema_version": 1, "options": options.to_dict(), "request": described}
+        if resume is None or options.skip_screen:  # a later --resume need not be asked to skip it again
+            asked = {"schema_version": RUN_VERSION, "options": options.to_dict(), "request": described}
             write_text(root / "run.json", json_text(asked))
         console.message(one_line(f"run directory: {root}"))
         with disk_errors(root, only_full=True):

@@ -17,6 +17,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
+from mccprobe.base.extras import install_command
 from mccprobe.base.process import RunSpec, run
 
 ASK_TIMEOUT_S = 20.0  # of one `--version`; nvidia-smi takes some seconds on a machine that sleeps
@@ -57,7 +58,8 @@ def find_parts() -> list[Part]:
     found = []
     for entry in parts_table():
         there, detail = _ASKED[entry["kind"]](entry)
-        found.append(Part(entry["name"], entry["kind"], there, detail, entry["costs"], entry["install"]))
+        brings = entry.get("install") or install_command(entry["extra"])
+        found.append(Part(entry["name"], entry["kind"], there, detail, entry["costs"], brings))
     return found
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 
 from mccprobe.base.errors import MccprobeError, NoRoom
@@ -10,11 +9,11 @@ from mccprobe.bisection.workspace import Workspace
 from mccprobe.explain.deadline import Deadline
 from mccprobe.explain.judged import Judging
 from mccprobe.report.why_record import BuildFact
+from mccprobe.targets.flags.levels import is_any_level
 from mccprobe.targets.llvm.command import split_arguments
 
 LEVELS = ("-O0", "-O2")
 DEVICE_LEVEL = "-Od3"  # mcc's own; another compiler refuses it, which is found out by asking
-_LEVEL = re.compile(r"-O(?:[0-9sgz]|fast)?|-Od[0-9]")
 
 
 def build_facts(
@@ -42,7 +41,7 @@ def build_facts(
 
 def without_levels(args: Sequence[str]) -> tuple[str, ...]:
     """The options without any optimisation level."""
-    return tuple(a for group in split_arguments(args).options if not _LEVEL.fullmatch(group[0]) for a in group)
+    return tuple(a for group in split_arguments(args).options if not is_any_level(group[0]) for a in group)
 
 
 def _fact(

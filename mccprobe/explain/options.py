@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from mccprobe.base.errors import BadDataFile, JournalUnreadable, UsageError
-from mccprobe.bisection.options import BisectOptions
+from mccprobe.bisection.options import BisectOptions, require_run_version
 from mccprobe.targets.flags.catalogue import load_catalogue
 from mccprobe.targets.flags.datafile import shorten
 
@@ -60,6 +60,7 @@ def read_why_options(document: Any, where: Path) -> WhyOptions:
     options = document.get("options") if isinstance(document, dict) else None
     if not isinstance(options, dict) or not isinstance(options.get("bisect"), dict):
         raise JournalUnreadable(f"{where}: holds no options of `why`", hint="is this a run directory of mccprobe why?")
+    require_run_version(document, where)
     values = dict(options)
     try:
         bisect = BisectOptions.from_dict(values.pop("bisect"), str(where))

@@ -23,7 +23,7 @@ from mccprobe import __version__
 from mccprobe.base.console import json_text, number_of
 from mccprobe.base.errors import BudgetSpent, ExitCode, Interrupted, MccprobeError, NoRoom
 from mccprobe.base.files import remove_dead_drafts
-from mccprobe.bisection.options import BisectOptions
+from mccprobe.bisection.options import RUN_VERSION, BisectOptions
 from mccprobe.bisection.plan import Plan, make_plan
 from mccprobe.bisection.request import BisectRequest
 from mccprobe.bisection.run import Progress, run_bisection
@@ -38,6 +38,7 @@ from mccprobe.explain.judged import Judging, runs_needed
 from mccprobe.explain.locate.find import where_in_pass
 from mccprobe.explain.options import WhyOptions
 from mccprobe.explain.reduce.signature import signature
+from mccprobe.explain.screen.before import doubts_of_ir
 from mccprobe.explain.screen.run import screen
 from mccprobe.explain.workarounds import workarounds
 from mccprobe.report.record import BisectReport, Culprit, Status
@@ -256,7 +257,7 @@ def _examine(chain: _Chain, request: BisectRequest, flags: Sequence[str]) -> Non
     options = chain.options
     # a run directory of bisect like any other: `bisect --resume` and `bug-report` take it
     asked = {"options": _with_flags(options, flags).to_dict(), "request": request.describe()}
-    run.write_text("run.json", json_text({"schema_version": 1, **asked}))
+    run.write_text("run.json", json_text({"schema_version": RUN_VERSION, **asked}))
     workspace = open_workspace(request, Ledger(run, journal, executor), journal)
     chain.notes += workspace.notes
     if options.wants("screen"):
@@ -272,7 +273,9 @@ def _examine(chain: _Chain, request: BisectRequest, flags: Sequence[str]) -> Non
     if options.wants("bisect"):
         with chain.step("bisect"):
             chain.deadline.require()
-            chain.bisect = run_bisection(request, run, journal, executor, chain.deadline.bounding(chain.progress))
+            chain.bisect = run_bisection(
+                request, run, journal, executor, chain.deadline.bounding(chain.progress), screened=chain.screen
+            )
             run.write_text("result.json", json_text(chain.bisect.to_dict(__version__)))
             run.write_text("report.txt", render_text(chain.bisect))
     _look_closer(chain, workspace, flags)
@@ -339,6 +342,10 @@ def _place(chain: _Chain, workspace: Workspace, report: BisectReport) -> None:
         chain.tell("where in the pass")
         chain.where = _locator(chain)(workspace, report, chain.root / "where")
         chain.budget |= chain.where.state is StepState.BUDGET
+        before = chain.where.files.get("before.ll")
+        if chain.where.kind == "ir" and before and not chain.deadline.passed:
+            doubts = doubts_of_ir(workspace, Path(before).read_text("utf-8", "surrogateescape"))
+            chain.where = dataclasses.replace(chain.where, notes=(*doubts, *chain.where.notes))
 
 
 def _locator(chain: _Chain) -> Callable[[Workspace, BisectReport, Path], Where]:

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from mccprobe.base.errors import UsageError
+from mccprobe.base.extras import install_command
 from mccprobe.base.files import replace_file
 from mccprobe.journal.entry import Entry
 from mccprobe.journal.text import safe
@@ -80,7 +81,7 @@ def entries_frame(entries: Sequence[Entry]) -> Frame:
     try:
         import pandas as pd  # type: ignore[import-untyped]
     except ImportError as error:
-        raise UsageError("data frames need pandas", hint="pip install 'mccprobe[frames]'") from error
+        raise UsageError("data frames need pandas", hint=install_command("frames")) from error
     rows = [{_utf8(name): _utf8(value) for name, value in row.items()} for row in flat_rows(entries)]
     frame = pd.DataFrame(rows, columns=list(rows[0]) if rows else list(COLUMNS)).convert_dtypes()
     frame["time"] = pd.to_datetime(frame["time"], utc=True, errors="coerce", format="ISO8601")
@@ -91,7 +92,7 @@ def write_parquet(entries: Sequence[Entry], path: Path) -> None:
     """Raises UsageError without pandas and pyarrow; OSError when the file cannot be written."""
     if not all(importlib.util.find_spec(name) for name in ("pandas", "pyarrow")):
         raise UsageError(
-            "Parquet files need pandas and pyarrow", hint="pip install 'mccprobe[parquet]'; --csv needs nothing"
+            "Parquet files need pandas and pyarrow", hint=f"{install_command('parquet')}; --csv needs nothing"
         )
     frame = entries_frame(entries)
     # a health key may hold a number here and a word there; Parquet columns have one type

@@ -18,7 +18,9 @@ from typing import Protocol
 
 from mccprobe.base.errors import OracleUnusable
 from mccprobe.base.process import RunResult, RunSpec, run
+from mccprobe.oracle.folders import alone_in
 from mccprobe.oracle.verdict import Outcome, Verdict
+from mccprobe.oracle.written import Written, state_of, written_since
 
 SKIP_STATUS = 125  # git bisect: "this revision cannot be tested"
 CANNOT_EXECUTE = (126, 127)  # a shell's "not executable" and "not found"
@@ -64,7 +66,8 @@ def _ended_without_answer(result: RunResult, *, bad_if_timeout: bool) -> Outcome
     if result.returncode is None:
         return Outcome(Verdict.UNRESOLVED, result.describe())
     if result.timed_out:
-        return Outcome(Verdict.BAD if bad_if_timeout else Verdict.UNRESOLVED, result.describe())
+        verdict = Verdict.BAD if bad_if_timeout else Verdict.UNRESOLVED
+        return Outcome(verdict, result.describe(), timed_out=True)
     if result.returncode == SKIP_STATUS:
         lines = result.stderr_text.strip().splitlines()
         told = next((line for line in lines if "TRAP" in line), lines[-1] if lines else "")
@@ -74,10 +77,15 @@ def _ended_without_answer(result: RunResult, *, bad_if_timeout: bool) -> Outcome
 
 @dataclass(frozen=True)
 class Expected:
-    """What the reference build printed and how it ended."""
+    """What the reference build printed, how it ended, and which files it wrote into its folder.
+
+    files: those that two runs wrote alike, None where files are not compared. unstable: names of others that it wrote.
+    """
 
     stdout: bytes
     returncode: int
+    files: tuple[Written, ...] | None = None
+    unstable: tuple[str, ...] = ()
 
     def describe(self) -> str:
         ended = f"exit {self.returncode}" if self.returncode >= 0 else f"signal {-self.returncode}"
@@ -86,10 +94,10 @@ class Expected:
 
 @dataclass
 class ReferenceOracle:
-    """Same standard output and exit status as the reference build: GOOD; different: BAD.
+    """Same standard output, exit status and files as the reference build: GOOD; different: BAD.
 
     A program that dies by a signal where the reference does not is BAD: that is a difference too, unless the
-    signal is one of `NO_ANSWER`. bad_if_crash: SIGILL is BAD as well.
+    signal is one of `NO_ANSWER`. bad_if_crash: SIGILL is BAD as well. ignored: patterns of files not compared.
     """
 
     expected: Expected
@@ -98,32 +106,59 @@ class ReferenceOracle:
     bad_if_timeout: bool = False
     run_in: Path | None = None
     bad_if_crash: bool = False
+    stdin: Path | None = None
+    ignored: Sequence[str] = ()
     id: str = field(init=False)
 
     def __post_init__(self) -> None:
+        files = [[one.name, one.sha256] for one in self.expected.files or ()]
         self.id = _identity(
             "reference", self.expected.stdout.hex(), self.expected.returncode, list(self.args), self.bad_if_timeout,
-            *(["crash"] if self.bad_if_crash else []),
+            *(["crash"] if self.bad_if_crash else []), *(["stdin"] if self.stdin else []), *([files] if files else []),
         )  # fmt: skip
 
     def command(self, program: str) -> list[str]:
         return [program, *self.args]
 
     def judge(self, program: Path, scratch: Path) -> Outcome:
-        result = observe(program, self.args, self.run_in or scratch, self.timeout_s)
+        with alone_in(self.run_in):
+            seen = observe_files(
+                program, self.run_in or scratch, args=self.args, timeout_s=self.timeout_s, ignored=self.ignored,
+                stdin=self.stdin,
+            )  # fmt: skip
+        result = seen.result
         early = _ended_without_answer(result, bad_if_timeout=self.bad_if_timeout)
         if early is not None and (result.timed_out or result.returncode != self.expected.returncode):
             return early
         if result.stdout_bytes > len(result.stdout):
             return Outcome(Verdict.UNRESOLVED, f"printed {result.stdout_bytes} bytes, too many to compare")
         if (result.stdout, result.returncode) == (self.expected.stdout, self.expected.returncode):
-            return Outcome(Verdict.GOOD, "as the reference")
+            other = self._other_file(seen.files)
+            return Outcome(Verdict.BAD, other) if other else Outcome(Verdict.GOOD, "as the reference")
         doubt = self._no_answer(result)
         if doubt:
             return Outcome(Verdict.UNRESOLVED, f"{result.describe()}: {doubt}")
         if result.stdout != self.expected.stdout and result.returncode == self.expected.returncode:
             return Outcome(Verdict.BAD, f"prints {_shown(result.stdout)!r}")
         return Outcome(Verdict.BAD, f"{result.describe()}, prints {_shown(result.stdout)!r}")
+
+    def _other_file(self, files: Sequence[Written]) -> str:
+        """The first file that is not as the reference wrote it, "" if there is none.
+
+        A further file is a difference only where the reference writes the same files each time.
+        """
+        if self.expected.files is None:
+            return ""
+        written = {one.name: one for one in files}
+        for one in self.expected.files:
+            found = written.pop(one.name, None)
+            if found is None:
+                return f"does not write {one.name}, which the reference writes"
+            if found.sha256 != one.sha256:
+                return f"writes {_shown(found.head)!r} to {one.name}, the reference {_shown(one.head)!r}"
+        if written and not self.expected.unstable:
+            return f"writes {min(written)}, which the reference does not write"
+        return ""
 
     def _no_answer(self, result: RunResult) -> str:
         """Why this end says nothing of the code, "" if it does."""
@@ -133,14 +168,35 @@ class ReferenceOracle:
         return "" if self.bad_if_crash and number == signal.SIGILL else NO_ANSWER[signal.Signals(number)]
 
 
-def observe(program: Path, args: Sequence[str], scratch: Path, timeout_s: float) -> RunResult:
+def observe(
+    program: Path, args: Sequence[str], scratch: Path, timeout_s: float, stdin: Path | None = None
+) -> RunResult:
     """Run a program for its output."""
-    return run(RunSpec([str(program), *args], cwd=scratch, env=_environment(scratch), timeout_s=timeout_s))
+    argv, env = [str(program), *args], _environment(scratch)
+    return run(RunSpec(argv, cwd=scratch, env=env, timeout_s=timeout_s, stdin=stdin))
 
 
 def observe_in(program: Path, scratch: Path, *, args: Sequence[str], timeout_s: float) -> RunResult:
     """`observe`, as an executor's `run_program` calls it."""
     return observe(program, args, scratch, timeout_s)
+
+
+@dataclass(frozen=True)
+class Observation:
+    """How a program ended, and which files it wrote into its folder."""
+
+    result: RunResult
+    files: tuple[Written, ...]
+
+
+def observe_files(
+    program: Path, scratch: Path, *, args: Sequence[str], timeout_s: float, ignored: Sequence[str] = (),
+    stdin: Path | None = None,
+) -> Observation:  # fmt: skip
+    """Run a program for its output and its files, as an executor's `run_program` calls it."""
+    before = state_of(scratch)
+    result = observe(program, args, scratch, timeout_s, stdin)
+    return Observation(result, written_since(scratch, before, ignored))
 
 
 @dataclass
@@ -168,7 +224,8 @@ class CommandOracle:
 
     def judge(self, program: Path, scratch: Path) -> Outcome:
         argv = self.command(str(program))
-        result = run(RunSpec(argv, cwd=self.cwd, env=_environment(scratch), timeout_s=self.timeout_s))
+        with alone_in(self.cwd):
+            result = run(RunSpec(argv, cwd=self.cwd, env=_environment(scratch), timeout_s=self.timeout_s))
         if result.returncode is None or result.returncode in CANNOT_EXECUTE:
             raise OracleUnusable(
                 f"the oracle cannot be executed: {result.describe()}",

@@ -20,11 +20,13 @@ class Outcome:
 
     reason: short text for people ("exit 1", "timeout after 30 s", "invalid program: ...").
     max_err: largest absolute error that the program reported, None where it reports none.
+    timed_out: the program ran into its time limit, whatever verdict that gives.
     """
 
     verdict: Verdict
     reason: str = ""
     max_err: float | None = None
+    timed_out: bool = False
 
 
 @dataclass(frozen=True)

@@ -152,10 +152,14 @@ class _Writer:
         if not self.bisect or self.result.get("stopped"):
             reason = str(self.result.get("stopped") or "?")
             first = self.say("summary.stopped", reason=self._told(reason))
+        elif (found := self.bisect.get("range")) is not None:
+            bounds = {name: found[name]["execution"] for name in ("first", "last")}
+            first = self.say("summary.range", **bounds)
         elif self.culprit and status not in ("found", "exposed"):
             first = self.say(f"summary.{status}") + self.say("culprit.pass", **{"pass": Code(self.culprit["pass"])})
         elif self.culprit:
-            first = self.say(f"summary.{status}", **{"pass": Code(self.culprit["pass"])}, function=self._function())
+            key = "summary.found.unchecked" if status == "found" and not self._checked() else f"summary.{status}"
+            first = self.say(key, **{"pass": Code(self.culprit["pass"])}, function=self._function())
         else:
             key = f"summary.{status}"
             first = self.say(key if self.words.has(key) and "{" not in self.words.word(key) else "summary.undecided")
@@ -357,8 +361,19 @@ class _Writer:
             blocks.append(Paragraph(self.say("work.untried", names=Code(", ".join(untried)))))
         return blocks
 
+    def _checked(self) -> bool:
+        """True when the program was checked and nothing was found: only then it may be called right."""
+        screen, check = self.result.get("screen") or {}, self.bisect.get("program_check") or {}
+        if self.of_why and screen.get("state") == "done" and screen.get("checks") and not screen.get("reason"):
+            return True
+        return bool(check.get("state") == "clean")
+
     def _screen(self) -> list[Block]:
         screen = self.result.get("screen") or {}
+        check = self.bisect.get("program_check") or {}
+        if not self.of_why and check.get("state") in ("clean", "finding"):
+            key, field_name = {"clean": ("checked", "text"), "finding": ("finding", "reason")}[check["state"]]
+            return [Paragraph(self.say(f"screen.{key}", **{field_name: self._told(check["text"])}))]
         if not self.of_why or not screen:
             return [Paragraph(self.say("screen.none"))]
         checks = screen.get("checks") or []

@@ -9,7 +9,8 @@ from typing import Any
 from mccprobe.base.errors import ExitCode
 from mccprobe.search.spans import Span
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2  # 2: the build's units, the axis that was searched, the architecture of the examined compile
+PASS_EXECUTIONS = "pass executions"  # the kind of axis whose states are limits of one unit
 
 
 class Status(StrEnum):
@@ -103,6 +104,110 @@ class Confirmation:
     option: str = ""
 
 
+class CheckState(StrEnum):
+    """How the check of the program itself ended."""
+
+    CLEAN = "clean"
+    FINDING = "finding"
+    NOT_RUN = "not-run"
+
+
+@dataclass(frozen=True)
+class ProgramCheck:
+    """Was the program checked for undefined behaviour? text: what was found, or what was run, or why nothing was."""
+
+    state: CheckState
+    text: str
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"state": self.state.value, "text": self.text}
+
+
+@dataclass(frozen=True)
+class HangsAnswer:
+    """The answer of the same search with programs that do not end as BAD. culprit: None where it gives none."""
+
+    status: Status
+    culprit: Culprit | None
+    confirmation: Confirmation | None
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "status": self.status.value,
+            "culprit": self.culprit.to_dict() if self.culprit else None,
+            "confirmation": _confirmation(self.confirmation),
+        }
+
+
+@dataclass(frozen=True)
+class ExecutionRange:
+    """Executions of which one begins the fault: the limits between them cannot be judged.
+
+    first, last: with the passes there. unresolved: how many limits gave no verdict. hangs: the other answer.
+    """
+
+    first: Culprit
+    last: Culprit
+    unresolved: int
+    hangs: HangsAnswer | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "first": self.first.to_dict(),
+            "last": self.last.to_dict(),
+            "unresolved": self.unresolved,
+            "with_hangs_as_bad": self.hangs.to_dict() if self.hangs else None,
+        }
+
+
+@dataclass(frozen=True)
+class Observed:
+    """What was compared of both builds. output: printed by the reference, and its end.
+
+    files: that it wrote into its folder, and whether they are compared (not, where they differ from run to run).
+    """
+
+    output: str
+    files: tuple[tuple[str, bool], ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        files = [{"name": name, "compared": compared} for name, compared in self.files]
+        return {"output": self.output, "files": files, "stdin": "empty"}
+
+
+def _confirmation(found: Confirmation | None) -> dict[str, Any] | None:
+    return {"kind": found.kind, "text": found.text, "option": found.option} if found else None
+
+
+@dataclass(frozen=True)
+class UnitRecord:
+    """One translation unit of the build. examined: the one whose passes were counted."""
+
+    source: str
+    args: tuple[str, ...]
+    folder: str
+    examined: bool
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "source": self.source,
+            "args": list(self.args),
+            "folder": self.folder,
+            "examined": self.examined,
+        }
+
+
+@dataclass(frozen=True)
+class AxisRecord:
+    """The line of states that was searched. kind: what a state counts; total: the number of the last state."""
+
+    kind: str
+    total: int | None
+
+    def to_dict(self) -> dict[str, Any]:
+        return {"kind": self.kind, "total": self.total}
+
+
 @dataclass(frozen=True)
 class BisectReport:
     """Everything that text, JSON and later issues show of one bisection."""
@@ -114,6 +219,9 @@ class BisectReport:
     simulated: bool
     source: str
     flags: tuple[str, ...]
+    units: tuple[UnitRecord, ...] = ()
+    axis: str = PASS_EXECUTIONS
+    arch: str = ""
     culprit: Culprit | None = None
     confirmation: Confirmation | None = None
     edges: tuple[EdgeRecord, ...] = ()
@@ -137,8 +245,16 @@ class BisectReport:
     reproduce_bad: tuple[tuple[str, ...], ...] = ()
     working_directory: str = "."
     oracle: str = ""
+    stdin: str = ""
     good_output: str = ""
     bad_output: str = ""
+    reference_object: str | None = None
+    reference_output: str = ""
+    range: ExecutionRange | None = None
+    observed: Observed | None = None
+    program_check: ProgramCheck | None = None
+    cautions: tuple[str, ...] = ()
+    equal_objects: bool = False
     log_lines: tuple[str, ...] = ()
     promises: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
@@ -160,13 +276,13 @@ class BisectReport:
             "compiler": {"path": self.compiler_path, "version": self.compiler_version},
             "simulated": self.simulated,
             "source": self.source,
+            "units": [unit.to_dict() for unit in self.units],
+            "axis": AxisRecord(self.axis, self.total).to_dict(),
+            "arch": self.arch or None,
             "flags": list(self.flags),
             "culprit": self.culprit.to_dict() if self.culprit else None,
-            "confirmation": (
-                {"kind": self.confirmation.kind, "text": self.confirmation.text, "option": self.confirmation.option}
-                if self.confirmation
-                else None
-            ),
+            "confirmation": _confirmation(self.confirmation),
+            "range": self.range.to_dict() if self.range else None,
             "edges": [edge.to_dict() for edge in self.edges],
             "tested": [{"first": one.first, "last": one.last, "verdict": one.verdict.value} for one in self.tested],
             "monotone": self.monotone,
@@ -176,7 +292,13 @@ class BisectReport:
             ),
             "good_end": self.good_end,
             "total": self.total,
-            "objects": {"good": self.good_object, "bad": self.bad_object, "distinct_tested": self.objects},
+            "objects": {
+                "good": self.good_object,
+                "bad": self.bad_object,
+                "distinct_tested": self.objects,
+                "reference": self.reference_object,
+                "equal": self.equal_objects,
+            },
             "trials": {"compiles": self.compiles, "runs": self.runs, "replayed": self.replayed},
             "seconds": round(self.seconds, 3),
             "phases": {name: round(seconds, 3) for name, seconds in self.phases.items()},
@@ -187,7 +309,16 @@ class BisectReport:
                 "bad": [list(argv) for argv in self.reproduce_bad],
             },
             "working_directory": self.working_directory,
-            "oracle": {"text": self.oracle, "good": self.good_output, "bad": self.bad_output},
+            "oracle": {
+                "text": self.oracle,
+                "good": self.good_output,
+                "bad": self.bad_output,
+                "reference": self.reference_output,
+                **({"stdin": self.stdin} if self.stdin else {}),
+            },
+            "observed": self.observed.to_dict() if self.observed else None,
+            "program_check": self.program_check.to_dict() if self.program_check else None,
+            "cautions": list(self.cautions),
             "log": list(self.log_lines),
             "promises": list(self.promises),
             "notes": list(self.notes),

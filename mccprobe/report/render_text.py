@@ -6,7 +6,7 @@ import shlex
 
 from mccprobe.base.console import number_of
 from mccprobe.report.lines import one_line
-from mccprobe.report.record import BisectReport, Status, TableCell
+from mccprobe.report.record import BisectReport, CheckState, Culprit, ExecutionRange, Status, TableCell
 
 HEADLINES = {
     Status.FOUND: "FOUND",
@@ -18,6 +18,8 @@ HEADLINES = {
 }
 _RESULT_LINES = (
     "  pass ", "  function ", "  execution ", "  confirmed ", "  caveat ", "  good side ", "  bad side ", "  trials ",
+    "  from ", "  to ", "  hangs ", "  both print ", "  files ", "  reference ", "  limit 0 ", "  bad build ",
+    "  program ", "  caution ",
     "    ",
 )  # fmt: skip
 _SHORT = 12  # characters of a hash that are shown
@@ -27,7 +29,8 @@ def render_text(report: BisectReport) -> str:
     """The whole report; the last lines tell where the run lies."""
     lines = []
     mark = "SIMULATED FAULT (sim): " if report.simulated else ""
-    lines.append(f"{mark}{HEADLINES.get(report.status, report.status.value.upper())}")
+    lines.append(f"{mark}{headline(report)}")
+    lines += _second_line(report)
     lines.append("")
     lines += _marked(_culprit(report), report.simulated)
     lines += _marked(_facts(report), report.simulated)
@@ -49,6 +52,63 @@ def render_text(report: BisectReport) -> str:
     return "\n".join(lines) + "\n"
 
 
+def headline(report: BisectReport) -> str:
+    """The answer. A range names no pass."""
+    if report.range is not None:
+        first, last = report.range.first, report.range.last
+        return (
+            f"RANGE: one of executions {first.execution} to {last.execution} of {last.total} begins the fault "
+            f"({number_of(report.range.unresolved, 'limit')} between cannot be judged)"
+        )
+    if report.equal_objects:
+        return "NO DIFFERENCE: both builds are the same object"
+    return HEADLINES.get(report.status, report.status.value.upper())
+
+
+def _second_line(report: BisectReport) -> list[str]:
+    """Of FOUND: a program that was not checked may be at fault itself."""
+    check = report.program_check
+    if report.status is not Status.FOUND or check is None or check.state is CheckState.CLEAN:
+        return []
+    return [f"the program itself was not checked for undefined behaviour ({one_line(check.text)}); `mccprobe why` does"]
+
+
+def _range(found: ExecutionRange) -> list[str]:
+    """Both ends of the range, and the other answer where it was asked."""
+    lines = []
+    for name, culprit in (("from", found.first), ("to", found.last)):
+        lines.append(f"  {name:<11} {culprit.execution}  {_where(culprit)}")
+    hangs = found.hangs
+    if hangs is None:
+        return lines
+    if hangs.culprit is None:
+        return [*lines, f"  hangs = BAD  the same search with programs that do not end as BAD: {hangs.status.value}"]
+    lines.append(
+        f"  hangs = BAD  with programs that do not end as BAD: {_where(hangs.culprit)}, execution "
+        f"{hangs.culprit.execution} of {hangs.culprit.total}: {hangs.status.value}"
+    )
+    if hangs.confirmation is not None:
+        lines.append(f"               {one_line(hangs.confirmation.text)}")
+    return lines
+
+
+def _where(culprit: Culprit) -> str:
+    return f"{culprit.title} on {culprit.function or '?'}"
+
+
+def _observed(report: BisectReport) -> list[str]:
+    """What two builds without a difference were compared by."""
+    seen = report.observed
+    if seen is None:
+        return [f"  compared    by the check alone: {one_line(report.oracle)}"] if report.oracle else []
+    lines = [f"  both print  {one_line(seen.output)}"]
+    files = [f"{name} ({'compared' if compared else 'not compared: differs from run to run'})"
+             for name, compared in seen.files]
+    lines.append(f"  files       {one_line(', '.join(files)) if files else 'none written in the run folder'}")
+    lines.append("  stdin       empty")
+    return lines
+
+
 def _marked(lines: list[str], simulated: bool) -> list[str]:
     """What comes from the stand-in says so on its line."""
     return [f"{line}  [sim]" if simulated and line.startswith(_RESULT_LINES) else line for line in lines]
@@ -60,6 +120,8 @@ def _bullets(texts: tuple[str, ...]) -> list[str]:
 
 def _culprit(report: BisectReport) -> list[str]:
     culprit = report.culprit
+    if report.range is not None:
+        return _range(report.range)
     if culprit is None:
         return []
     argument = f" ({culprit.argument})" if culprit.argument else ""
@@ -86,14 +148,21 @@ def _facts(report: BisectReport) -> list[str]:
         f"  flags       {', '.join(report.flags) if report.flags else '(the whole bad build)'}",
         f"  compiler    {report.compiler_version} [{report.toolchain}]",
     ]
-    if report.good_output or report.bad_output:
+    if report.status is Status.WRONG_AT_ZERO:
+        lines += _wrong_already(report)
+    elif report.status is Status.NO_DIFFERENCE and not report.equal_objects:
+        lines += _observed(report)
+    elif report.good_output or report.bad_output:
         lines.append(f"  good side   {report.good_output or '-'}   object {_hash(report.good_object)}")
         lines.append(f"  bad side    {report.bad_output or '-'}   object {_hash(report.bad_object)}")
+    if report.status is Status.FOUND and report.program_check is not None:
+        lines.append(f"  program     {report.program_check.state.value}: {one_line(report.program_check.text)}")
+    lines += [f"  caution     {one_line(caution)}" for caution in report.cautions]
     if report.failure_rate is not None:
         low, estimate, high = report.failure_rate
         interval = f"95 % interval {low:.0%} to {high:.0%}"
         lines.append(f"  flaky       a bad object fails {estimate:.0%} of its runs ({interval})")
-    if len(report.edges) > 1 or (report.edges and report.culprit is None):
+    if len(report.edges) > 1 or (report.edges and report.culprit is None and report.range is None):
         lines.append("  edges")
         for edge in report.edges:
             where = f"{edge.title or '?'} on {edge.function or '?'}"
@@ -106,6 +175,15 @@ def _facts(report: BisectReport) -> list[str]:
         + (f", {report.replayed} taken from the journal" if report.replayed else "")
         + f" ({counts}); {report.seconds:.1f} s",
     ]
+    return lines
+
+
+def _wrong_already(report: BisectReport) -> list[str]:
+    lines = []
+    if report.reference_output:
+        lines.append(f"  reference   {report.reference_output}   object {_hash(report.reference_object)}")
+    lines.append(f"  limit 0     {report.good_output or '-'}   object {_hash(report.good_object)}")
+    lines.append(f"  bad build   {report.bad_output or '-'}   object {_hash(report.bad_object)}")
     return lines
 
 
@@ -133,6 +211,6 @@ def _explanation(report: BisectReport) -> list[str]:
             "  fault lies in the front end, in a required pass, in register allocation or emission, in another source",
             "  or in the program itself. Next: other flags one by one, or another compiler release.",
         ]
-    if report.status is Status.NO_DIFFERENCE:
+    if report.status is Status.NO_DIFFERENCE and not report.equal_objects:
         return ["", "  Only FILE is built with the flags: if the fault is in another source, name that one as FILE."]
     return []

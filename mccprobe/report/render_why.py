@@ -28,7 +28,7 @@ def render_why(report: WhyReport) -> str:
     mark = "  [sim]" if report.simulated else ""
     sections = [
         _flag_sets(report.flag_sets),
-        _screen(report.screen),
+        _screen(report.screen, report.run_directory),
         _culprit(report),
         _where(report.where),
         _table(report.table),
@@ -78,7 +78,7 @@ def _flag_sets(found: FlagSets) -> list[str]:
     return [*lines, *(f"  {note}" for note in found.notes)]
 
 
-def _screen(screen: Screen) -> list[str]:
+def _screen(screen: Screen, run_directory: str) -> list[str]:
     if not screen.checks:
         return [f"screen: {screen.state.value}" + (f" ({screen.reason})" if screen.reason else "")]
     ran = [check for check in screen.checks if check.outcome is not ScreenOutcome.NOT_RUN]
@@ -90,6 +90,9 @@ def _screen(screen: Screen) -> list[str]:
             lines.append(f"  {check.outcome.value:<8} {check.name} ({check.part}): {text}")
     if screen.reason:
         lines.append(f"  {screen.reason}")
+    if not screen.clean:
+        again = f"mccprobe why --resume {shlex.quote(run_directory)} --skip-screen"
+        lines.append(f"  search for the pass all the same with: {one_line(again)}")
     return lines
 
 

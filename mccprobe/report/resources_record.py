@@ -15,6 +15,7 @@ from typing import Any
 from mccprobe import __version__
 from mccprobe.base.errors import InputError, MccprobeError
 from mccprobe.build.device_source import SourceOptions, compile_source, is_source, resource_text, sources_and_arguments
+from mccprobe.objects.binary.elf import is_linked
 from mccprobe.objects.binary.read import MAX_FILE_BYTES, is_simulated, read_images, read_kernels
 from mccprobe.objects.binary.records import DeviceImage, KernelMetadata
 from mccprobe.objects.isa.by_table import tables_folder
@@ -30,6 +31,8 @@ from mccprobe.report.published import Comparison, compare
 from mccprobe.targets import registry
 from mccprobe.targets.choose import wanted_of
 from mccprobe.targets.protocol import ResourceText, Target
+
+_FOREIGN = "its device code is of a kind that is not read here"
 
 
 @dataclass(frozen=True)
@@ -127,7 +130,7 @@ def report_on(
                         kernels.append(kernel)
     if damaged and not kernels:
         raise damaged[0]
-    if not kernels:
+    if not kernels and not warnings:
         warnings.append("no kernel found: is it device code, and was it stripped?")
     names = demangled(kernel.kernel.name for kernel in kernels)
     kernels = [replace(one, demangled=names[one.kernel.name]) if one.kernel.name in names else one for one in kernels]
@@ -172,6 +175,12 @@ def _readable(path: Path, file: Path, warnings: list[str]) -> list[DeviceImage]:
         for image in found
         if image.kind == "unknown" and images
     ]
+    hosts = [image for image in images if image.kind == "host-elf" and not is_simulated(image)]
+    programs = [image for image in hosts if is_linked(image.data)]
+    if programs and file == path:
+        about = _FOREIGN if len(images) < len(found) else "no device code"
+        warnings += [f"{path}: host program ({image.target}), {about}" for image in programs]
+        return [image for image in images if image not in programs]
     if not images:
         raise InputError(
             f"{path}: neither an object, a bundle, an assembly text nor a listing",

@@ -99,6 +99,9 @@ def private_names(
     return tuple(sorted(set(found), key=lambda item: (-len(item.text), item.text, item.kind)))
 
 
+_BLANK = "x"  # overwrites a byte of a private name in debug information
+
+
 @dataclass
 class Scrubber:
     """Takes private names out of text and remembers what it took. Without names it changes nothing."""
@@ -140,6 +143,25 @@ class Scrubber:
             found += [Private("home", home, "~") for home in dict.fromkeys(_ANY_HOME.findall(text))]
         return found
 
+    def blanked(self, data: bytes) -> bytes:
+        """The bytes with every private name overwritten; none moves, so that offsets into them stay right."""
+        text = data.decode("utf-8", "surrogateescape")
+        for item, pattern in self._patterns:
+            text, times = pattern.subn(_blank, text)
+            if times:
+                self.counts[item.kind, item.text, _BLANK] += times
+        if self.other_homes:
+            for found in _ANY_HOME.findall(text):
+                self.counts["home", found, _BLANK] += 1
+            text = _ANY_HOME.sub(_blank, text)
+        return text.encode("utf-8", "surrogateescape")
+
     def removed(self) -> list[Removed]:
         """Everything taken out so far."""
         return [Removed(*key, times) for key, times in sorted(self.counts.items())]
+
+
+def _blank(found: re.Match[str]) -> str:
+    """As many bytes; a string's end (NUL) stays."""
+    parts = found[0].split("\0")
+    return "\0".join(_BLANK * len(part.encode("utf-8", "surrogateescape")) for part in parts)

@@ -9,7 +9,7 @@ from typing import Any
 from mccprobe.base.errors import ExitCode
 from mccprobe.report.record import BisectReport
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2  # as of reports/bisect.schema.json, which it holds
 
 
 class StepState(StrEnum):
@@ -256,6 +256,9 @@ class WhyReport:
             "minimal_flag_sets": [list(found.flags) for found in self.flag_sets.sets],
             "flag_sets": _plain(self.flag_sets),
             "screen": {**_plain(self.screen), "clean": self.screen.clean if self.screen.checks else None},
+            "units": bisect["units"] if bisect else [],
+            "axis": bisect["axis"] if bisect else None,
+            "arch": bisect["arch"] if bisect else None,
             "status": self.bisect.status.value if self.bisect else None,
             "culprit": bisect["culprit"] if bisect else None,
             "bisect": bisect,

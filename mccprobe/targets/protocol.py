@@ -43,6 +43,11 @@ class Identity:
     fingerprint: str
     configuration: str = ""
 
+    @property
+    def is_mcc(self) -> bool:
+        """True for mcc and its stand-in, by the line of their own that they print below clang's."""
+        return self.version.startswith(("mcc version", "mccprobe-sim version"))
+
 
 @dataclass(frozen=True)
 class Capabilities:
@@ -262,6 +267,8 @@ class Target:
 
     device: it compiles device code. real_device: kernels run and are timed on a GPU. emulated: kernels run in an
     emulator. compile_only: nothing that it makes can be run here. programs: it compiles ordinary programs.
+    stock: a stock clang: -M, -flto, sanitizers and bundles of flags are as clang documents them, and another installed
+    clang can stand in for it.
     sdk_headers: kernels are compiled with the vendor's own headers. own_tools: only LLVM tools beside the compiler
     are of its version. graded: the article's grader scores it. health_tool: reports the device's health, "" for none.
     cxx_arguments: make its C driver a C++ driver.
@@ -287,6 +294,7 @@ class Target:
     emulated: bool = False
     compile_only: bool = False
     programs: bool = False
+    stock: bool = False
     sdk_headers: bool = False
     own_tools: bool = False
     graded: bool = False

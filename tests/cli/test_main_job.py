@@ -59,9 +59,9 @@ def test_the_flag_is_traced_to_the_scheduler(run_cli: RunCli, schema: dict[str, 
 
 
 @needs_sim
-def test_the_recipe_asks_the_same(run_cli: RunCli, root: Path, tmp_path: Path) -> None:
+def test_the_recipe_asks_the_same(run_cli: RunCli, tmp_path: Path) -> None:
     out = tmp_path / "run"
-    run = run_cli("bisect", "--recipe", root / "bisect/internal-regs-ra.toml", "--json", "-o", out)
+    run = run_cli("bisect", "--recipe", "internal-regs-ra", "--json", "-o", out)
     check_answer(json.loads(run.stdout))
     # the commands that it prints do what it says
     for side, code in (("good", 0), ("bad", 1)):

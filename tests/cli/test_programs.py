@@ -26,14 +26,11 @@ def found(run: Any, function: str) -> dict[str, Any]:
     return document  # type: ignore[no-any-return]
 
 
-def test_cxx_switches_the_driver(run_cli: Callable[..., Any], programs: Path, tmp_path: Path) -> None:
+def test_cxx_switches_the_driver_also_in_the_reproduce_commands(
+    run_cli: Callable[..., Any], programs: Path, tmp_path: Path
+) -> None:
     run = run_cli("bisect", programs / "grid.cpp", "--compiler", "clang-14", *FLAG, "--json", "--", "-O3")
-    found(run, "void grid::spread<int>(int (*) [9], int (*) [9], int (*) [9])")
-
-
-def test_reproduce_commands_of_cxx(run_cli: Callable[..., Any], programs: Path, tmp_path: Path) -> None:
-    run = run_cli("bisect", programs / "grid.cpp", "--compiler", "clang-14", *FLAG, "--json", "--", "-O3")
-    commands = json.loads(run.stdout)["reproduce"]
+    commands = found(run, "void grid::spread<int>(int (*) [9], int (*) [9], int (*) [9])")["reproduce"]
     printed = {
         side: [subprocess.run(argv, cwd=tmp_path, check=True, capture_output=True).stdout for argv in argvs][-1]
         for side, argvs in commands.items()
@@ -71,7 +68,7 @@ def test_objects_and_libraries_stay_in_the_users_order(run_cli: Callable[..., An
     assert not (programs / "deps.d").exists(), "no trial writes beside the user's files"
 
 
-@pytest.mark.parametrize("forced", [["-x", "c"], ["-xc"], ["--language=c"], ["-x", "c", "-x", "none"]], ids=" ".join)
+@pytest.mark.parametrize("forced", [["-x", "c"], ["-xc", "--language=c"], ["-x", "c", "-x", "none"]], ids=" ".join)
 def test_a_language_for_an_odd_suffix(forced: list[str], run_cli: Callable[..., Any], programs: Path) -> None:
     for name in ("field", "field_main"):
         (programs / f"{name}.c").rename(programs / f"{name}.inc")
@@ -117,7 +114,7 @@ def test_llvm_ir(suffix: str, run_cli: Callable[..., Any], programs: Path) -> No
 
 
 @pytest.mark.parametrize(
-    "name", ["a file.c", "-dash.c", "new\nline.c", "\udcff\udcfe.c", "漢字.c", "quo'te\".c", "a,b=c.c"]
+    "name", ["-da sh quo'te\" a,b=漢字.c", "new\nline \udcff\udcfe.c"], ids=["characters", "bytes-and-newline"]
 )
 def test_odd_names_of_the_source(name: str, run_cli: Callable[..., Any], programs: Path) -> None:
     (programs / "field.c").rename(programs / name)

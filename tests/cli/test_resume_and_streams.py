@@ -109,7 +109,7 @@ def mccprobe(*args: str | Path) -> list[str]:
 
 @pytest.mark.clean("run", "out")
 @pytest.mark.toolchain("clang-14")
-@pytest.mark.parametrize("streams", ["| true", "2>&1 | true", "2>&1 | head -1", ">&-", "2>&-", "2>/dev/full"])
+@pytest.mark.parametrize("streams", ["| true", "2>&1 | true", "2>&1 | head -1", "2>&-", "2>/dev/full"])
 def test_a_reader_that_goes_away_ends_no_work(streams: str, source: Path) -> None:
     line = shlex.join(mccprobe("bisect", source, *CLANG, *PLAIN, "-o", "run", "--", "-O1"))
     ran = subprocess.run(
@@ -118,6 +118,18 @@ def test_a_reader_that_goes_away_ends_no_work(streams: str, source: Path) -> Non
     assert Path("out").read_text() == "1\n", ran
     assert json.loads(Path("run/result.json").read_text())["status"] == "no-difference"
     assert "Traceback" not in ran.stderr and "Exception ignored" not in ran.stderr and "error:" not in ran.stderr, ran
+
+
+@pytest.mark.clean("run")
+@pytest.mark.toolchain("clang-14")
+def test_a_closed_standard_output(source: Path) -> None:
+    """No file of the run gets its number, the answer lies in the run folder, and the exit code is not the answer's."""
+    line = shlex.join(mccprobe("bisect", source, *CLANG, *PLAIN, "-o", "run", "--", "-O1"))
+    ran = subprocess.run(["bash", "-c", f"{line} >&-"], capture_output=True, text=True, check=False)
+    assert ran.returncode == 4, ran
+    assert "error: standard output cannot be written: it is closed" in ran.stderr, ran
+    assert json.loads(Path("run/result.json").read_text())["status"] == "no-difference"
+    assert "Traceback" not in ran.stderr and "Exception ignored" not in ran.stderr, ran
 
 
 @pytest.mark.clean("run")

@@ -30,6 +30,7 @@ MASKS = (
     (re.compile(r"-\d{8}-\d{6}(?:-\d+)?\b"), "-<time>"),
     (re.compile(r"\b\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d\S*"), "<time>"),
     (re.compile(r"\b\d+(?:\.\d+)? (?:s|ms)\b"), "<time>"),
+    (re.compile(r"\b(llvm-objdump)-\d+(?= -d)"), r"\1"),  # the newest one in PATH
     (re.compile(r"\bclang version \d+\.\d+\.\d+(?: \([^)]*\))?"), "clang version <version>"),
     (re.compile(r"\b(mccprobe(?:-sim version)?) \d+\.\d+\.\d+\S*"), r"\1 <version>"),
 )
@@ -39,7 +40,7 @@ def masked(text: str, places: Mapping[str, str]) -> list[str]:
     """Lines as they are compared. places: path on this machine -> as the pages write it."""
     for path, shown in places.items():
         text = text.replace(path, shown)
-    text = re.sub(r"(~/\.cache/mccprobe/targets/sim/)\w+", r"\1<version>", text)
+    text = re.sub(r"(~/\.cache/mccprobe/sim/)\w+", r"\1<version>", text)
     for pattern, word in MASKS:
         text = pattern.sub(word, text)
     lines = [line.rstrip() for line in text.splitlines()]

@@ -1,4 +1,4 @@
-"""What is only for `make soak`, runs that nobody disturbs, and the table of what was run and seen."""
+"""Runs that nobody disturbs, and the table of what was run and seen."""
 
 from __future__ import annotations
 
@@ -9,25 +9,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from faults_counts import SOAKING
 from faults_life import SCENES, Chain, Undisturbed
 
 Tally = Callable[..., None]
 KEY = "tally"
-
-
-def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line("markers", "soak: only under make soak; left out of the suite")
-
-
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Left out, not skipped: nothing is missing here."""
-    if SOAKING:
-        return
-    left_out = [item for item in items if item.get_closest_marker("soak")]
-    if left_out:
-        config.hook.pytest_deselected(items=left_out)
-        items[:] = [item for item in items if item not in left_out]
 
 
 @pytest.fixture(scope="session")

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from mccprobe.base.errors import UsageError
+from mccprobe.base.extras import install_command
 from mccprobe.journal.entry import Entry, Figure
 from mccprobe.journal.frames import COLUMNS, csv_text, entries_frame, flat_rows, write_parquet
 from mccprobe.oracle.verdict import Verdict
@@ -58,11 +59,11 @@ def test_without_pandas_or_pyarrow_the_error_says_what_to_do(monkeypatch: pytest
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(UsageError, match="pyarrow") as error:
         write_parquet(ENTRIES, tmp_path / "x.parquet")
-    assert "mccprobe[parquet]" in error.value.hint and not (tmp_path / "x.parquet").exists()
+    assert install_command("parquet") in error.value.hint and not (tmp_path / "x.parquet").exists()
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None if name == "pandas" else object())
     with pytest.raises(UsageError, match="pandas and pyarrow") as error:
         write_parquet(ENTRIES, tmp_path / "x.parquet")
-    assert "mccprobe[parquet]" in error.value.hint
+    assert install_command("parquet") in error.value.hint
     monkeypatch.setitem(sys.modules, "pandas", None)
     with pytest.raises(UsageError, match="pandas"):
         entries_frame(ENTRIES)

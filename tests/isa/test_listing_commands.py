@@ -16,7 +16,7 @@ from mccprobe.base.console import Console
 from mccprobe.base.errors import InputError, UsageError
 from mccprobe.cli.diff_cmd import diff
 from mccprobe.cli.disasm_cmd import disasm
-from mccprobe.cli.lazy import add_color_option
+from mccprobe.cli.lazy import add_common_options
 from mccprobe.cli.lint_cmd import lint
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -24,7 +24,7 @@ DATA = Path(__file__).parent / "data"
 GOLDENS = Path(__file__).parent / "goldens"
 COMMANDS: dict[str, click.Command] = {"disasm": disasm, "diff": diff, "lint": lint}
 for _command in COMMANDS.values():
-    add_color_option(_command)  # as `mccprobe` does when it looks one up
+    add_common_options(_command)  # as `mccprobe` does when it looks one up
 
 
 @dataclass(frozen=True)

@@ -36,6 +36,16 @@ def test_skips(request):
 """
 OTHER_PACKAGE = OTHER_TOOL.replace("clang-offload-bundler-19", "llvm-19-dev")
 NO_TOOL_TOLD = OTHER_TOOL.replace("clang-offload-bundler-19 is not", "nothing is")
+NO_TERMINAL = """
+import pytest
+@pytest.mark.toolchain("clang-14")
+def test_skips(machine_lacks):
+    machine_lacks("terminal", "pty.openpty(): out of pty devices")
+@pytest.mark.toolchain("clang-14")
+def test_skips_too(machine_lacks):
+    machine_lacks("/sys", "mountpoint")
+"""
+TERMINAL_IN_OTHER_WORDS = SKIPS_14.replace("clang++-14 does not work here", "it needs a terminal")
 NEEDS_99 = """
 import pytest
 @pytest.mark.toolchain("clang-99")
@@ -90,10 +100,13 @@ def _last_words(output: str) -> list[str]:
         ({"a": RAN, "b": OTHER_TOOL}, []),
         ({"a": RAN, "b": OTHER_PACKAGE}, []),
         ({"a": RAN, "b": NO_TOOL_TOLD}, ["test_skips was skipped; CI must have clang-14"]),
+        ({"a": RAN, "b": NO_TERMINAL}, []),
+        ({"a": RAN, "b": TERMINAL_IN_OTHER_WORDS}, ["test_skips was skipped and names no tool"]),
         ({"b": SKIPS_13}, ["no real-compiler test ran (1 skipped)"]),
         ({"a": NO_TOOLCHAIN}, ["no real-compiler test ran (0 skipped)"]),
     ],
-    ids="ran optional required unnamed other-tool other-package no-tool-told all-skipped none-there".split(),
+    ids="ran optional required unnamed other-tool other-package no-tool-told no-terminal other-words all-skipped "
+    "none-there".split(),
 )
 def test_ci_fails_unless_real_compilers_ran(tmp_path: Path, files: dict[str, str], words: list[str]) -> None:
     code, output = _pytest(tmp_path, ci=True, **files)

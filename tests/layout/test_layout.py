@@ -6,6 +6,7 @@ Everything is discovered from the tree; a new package that is not in the import 
 from __future__ import annotations
 
 import ast
+import functools
 import re
 import shutil
 import subprocess
@@ -69,12 +70,13 @@ def _repository_files() -> list[Path]:
         listed = subprocess.run(command, capture_output=True, check=True).stdout.decode().split("\0")
         paths = [ROOT / name for name in listed if name]
     else:
-        generated = {"__pycache__", "build", "dist", "mccprobe-out", "mccprobe.egg-info"}
+        generated = {"__pycache__", "mccprobe-out", "mccprobe.egg-info"}
         hidden_but_ours = {".ci", ".github", ".gitignore"}
         paths = [
             path
             for path in ROOT.rglob("*")
-            if not any(
+            if path.relative_to(ROOT).parts[0] not in ("build", "dist")
+            and not any(
                 part in generated or (part.startswith(".") and part not in hidden_but_ours)
                 for part in path.relative_to(ROOT).parts
             )
@@ -129,6 +131,7 @@ def _imports(path: Path, tree: ast.AST) -> Iterator[tuple[int, str]]:
                 yield node.lineno, inner if inner in NAMES else base
 
 
+@functools.cache
 def _parse(path: Path) -> ast.Module:
     return ast.parse(path.read_text(encoding="utf-8"), filename=str(path))
 

@@ -16,6 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mccprobe.base.errors import BadReport, PackagesMissing, PageNotWritten
+from mccprobe.base.extras import install_command
 from mccprobe.objects.isa.disassemble import Disassemblers
 from mccprobe.oracle.verdict import Outcome, Verdict
 from mccprobe.report.pages import theme
@@ -196,7 +197,7 @@ def test_packages_that_are_missing_are_told_before_the_work(monkeypatch: pytest.
     monkeypatch.setattr(importlib.util, "find_spec", lambda name, *a: None if name == "jinja2" else real(name, *a))
     with pytest.raises(PackagesMissing, match="--html needs the package jinja2") as caught:
         Places(tmp_path / "p.html").check()
-    assert caught.value.hint == "pip install 'mccprobe[pages]'"
+    assert caught.value.hint == install_command("pages")
     Places(None, tmp_path / "figures").check()
 
 

@@ -26,10 +26,16 @@ LONG = bool(os.environ.get("RELEASE_CHECK"))
 INSTALLERS = ("pipx", "uv") if LONG else ("pip",)
 STEP_TIMEOUT_S = 600.0  # ends hangs; measures nothing
 # not of the source: what builds, tests and runs leave behind
-LEFT_OUT = shutil.ignore_patterns(
-    ".git", ".venv", "build", "dist", "mccprobe-out", "fuzz-out", "results", "*.egg-info", "__pycache__", "*.pyc",
+GENERATED = shutil.ignore_patterns(
+    ".git", ".venv", "mccprobe-out", "fuzz-out", "results", "*.egg-info", "__pycache__", "*.pyc",
     ".test-cache", ".*_cache", ".hypothesis",
 )  # fmt: skip
+
+
+def left_out(folder: str, names: list[str]) -> set[str]:
+    """`build` and `dist` are generated only at the top: mccprobe/build is a package."""
+    top = {"build", "dist"} if Path(folder) == ROOT else set()
+    return GENERATED(folder, names) | (top & set(names))
 
 
 @dataclass(frozen=True)
@@ -83,7 +89,7 @@ def once(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, Callable[[P
 
 def _build(place: Path) -> None:
     """place/source: a copy of the tree (a build leaves files in it). place/dist: sdist, and the wheel made from it."""
-    shutil.copytree(ROOT, place / "source", ignore=LEFT_OUT, symlinks=True)
+    shutil.copytree(ROOT, place / "source", ignore=left_out, symlinks=True)
     isolated = [] if LONG else ["--no-isolation"]  # without isolation no package index is asked
     must(sys.executable, "-m", "build", *isolated, "--outdir", place / "dist", place / "source", cwd=place)
 

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-SHIPPED = ("mccprobe", "kernels", "wrappers")  # every file in these folders is in the wheel
+SHIPPED = ("mccprobe", "kernels", "wrappers", "bisect")  # every file in these folders is in the wheel
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
 
 
@@ -40,8 +40,9 @@ def metadata(wheel: Path) -> Message:
 def test_wheel_holds_every_file(wheel: Path, source: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         names = set(archive.namelist())
-    # kernels and wrappers of the source tree lie inside the package in a wheel
-    moved = {"kernels": "mccprobe/_kernels", "wrappers": "mccprobe/_wrappers", "mccprobe": "mccprobe"}
+    # kernels, wrappers and recipes of the source tree lie inside the package in a wheel
+    links = {"kernels": "_kernels", "wrappers": "_wrappers", "bisect": "_recipes"}
+    moved = {"mccprobe": "mccprobe", **{name: f"mccprobe/{link}" for name, link in links.items()}}
     wanted = [f"{moved[path.parts[0]]}/{'/'.join(path.parts[1:])}" for path in _files(source, *SHIPPED)]
     assert len(wanted) > 500
     assert not sorted(set(wanted) - names), "state it under [tool.setuptools] in pyproject.toml"

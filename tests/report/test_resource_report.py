@@ -319,3 +319,34 @@ def test_a_report_without_instructions_runs_no_disassembler(
     (kernel,) = report_on(ReportRequest([path], count_instructions=False)).kernels
     assert kernel.mix.count is None and "--no-instructions" in kernel.mix.reason
     assert kernel.kernel.registers["temp"] == 126 and kernel.title == FINAL
+
+
+# --- host code --------------------------------------------------------------------------------------
+
+
+@pytest.mark.toolchain("clang-14")
+@pytest.mark.parametrize("shape", ["program", "library", "object"])
+def test_host_code_lists_nothing_that_only_a_device_has(shape: str, tmp_path: Path) -> None:
+    source, output = tmp_path / "h.c", tmp_path / "h.out"
+    source.write_text("int add(int a, int b) { return a * b + a; }\nint main(void) { return add(1, 2); }\n")
+    options = {"program": [], "library": ["-shared", "-fPIC"], "object": ["-c"]}[shape]
+    subprocess.run(["clang-14", *options, str(source), "-o", str(output)], check=True, timeout=60)
+    found = report(output)
+    text = render_text(found)
+    if shape == "object":
+        assert [one.kernel.name for one in found.kernels] == ["add", "main"]
+    else:
+        assert (found.kernels, found.warnings) == ((), (f"{output}: host program (x86-64), no device code",))
+        assert complaints(found.to_dict()) == []
+    assert "registers" not in text and "shared memory" not in text
+
+
+@pytest.mark.toolchain("clang-14")
+def test_a_program_with_device_code_of_another_kind_is_not_called_one_without(tmp_path: Path) -> None:
+    source, output = tmp_path / "h.c", tmp_path / "h.out"
+    source.write_text(
+        '__attribute__((section(".nv_fatbin"))) const char blob[64] = {0x50, (char)0xed, 0x55, (char)0xba, 1, 0, 16};\n'
+        "int main(void) { return blob[0]; }\n"
+    )
+    subprocess.run(["clang-14", str(source), "-o", str(output)], check=True, timeout=60)
+    assert any("its device code is of a kind that is not read here" in one for one in report(output).warnings)

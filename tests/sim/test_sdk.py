@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import re
@@ -10,11 +11,15 @@ import signal
 import struct
 import subprocess
 import sys
+import threading
 import time
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
 
+from mccprobe.base import console
+from mccprobe.base.process import RunResult, RunSpec, run
 from mccprobe.targets.sim import SimBuildError, SimSdk, build, sim_sdk
 
 pytestmark = pytest.mark.toolchain("clang-14")
@@ -93,16 +98,17 @@ def test_second_call_starts_no_process(sdk: SimSdk, monkeypatch: pytest.MonkeyPa
 
 
 def small_sources(folder: Path) -> Path:
-    """A source tree with next to nothing in the runtime, to build in a few seconds."""
-    shutil.copytree(build._HERE / "driver", folder / "driver")
-    for name in ("include", "runtime", "plugin"):
-        (folder / name).mkdir()
+    """A source tree with next to nothing in it, to build in a moment."""
+    for name in ("driver", "include", "runtime", "plugin"):
+        (folder / name).mkdir(parents=True)
+    for name in ("main", "bundler"):
+        (folder / f"driver/{name}.cpp").write_text("int main() { return 0; }\n", encoding="utf-8")
     (folder / "runtime/empty.cpp").write_text("int nothing() { return 0; }\n", encoding="utf-8")
     return folder
 
 
 def test_without_llvm_headers_all_but_the_plugin_is_built(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    sdk: SimSdk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(build, "_HERE", small_sources(tmp_path / "src"))
     monkeypatch.setattr(build, "_PLUGIN_HEADER", "no/such/header.h")
@@ -110,12 +116,17 @@ def test_without_llvm_headers_all_but_the_plugin_is_built(
     assert not first.has_fault_plugin
     assert "llvm-14-dev" in first.why_no_plugin
     assert not (first.root / "lib/mccsim.so").exists()
-    (tmp_path / "k.mu").write_text(KERNEL, encoding="utf-8")
-    text = call(first.mcc, "-###", "-c", str(tmp_path / "k.mu")).stderr
-    assert "mccsim.so" not in text and "mccprobe-sim-device-job" not in text
     monkeypatch.undo()
     monkeypatch.setattr(build, "_HERE", tmp_path / "src")
     assert build._fingerprint(build._find_tools(tmp_path / "cache/sim", "clang-14")) != first.root.name
+    # the driver, which is not in the small tree, does not name a plugin that is not there
+    shutil.copytree(sdk.root, tmp_path / "sdk", ignore=shutil.ignore_patterns("mccsim*.so"))
+    (tmp_path / "k.mu").write_text(KERNEL, encoding="utf-8")
+    with_plugin, without = (
+        call(root / "bin/mcc", "-###", "-c", str(tmp_path / "k.mu")).stderr for root in (sdk.root, tmp_path / "sdk")
+    )
+    assert "mccsim.so" not in without and "mccprobe-sim-device-job" not in without
+    assert not sdk.has_fault_plugin or "mccsim.so" in with_plugin
 
 
 def test_damaged_sdk_is_built_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -142,6 +153,85 @@ def test_source_error_is_reported_with_the_compilers_words(
     assert caught.value.hint
     left = [path for path in (tmp_path / "cache/sim").iterdir() if path.is_dir()]
     assert left == []
+
+
+FIRST_USE = ["bisect", "--flag", "internal-regs-ra", "--toolchain", "sim"]
+
+
+@pytest.mark.parametrize("options", [FIRST_USE, [*FIRST_USE, "--json"], ["-q", *FIRST_USE]], ids=["", "json", "quiet"])
+def test_the_first_build_is_announced_before_it_begins(
+    options: list[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    call_cli: Callable[..., tuple[int, str, str]],
+) -> None:
+    said: list[str] = []  # on standard error before the first compile
+
+    def refuse(argv: Sequence[str]) -> RunResult:
+        said.append(capsys.readouterr().err)
+        raise SimBuildError("refused by the test")
+
+    monkeypatch.setattr(build, "_clang_version", lambda *_: "clang version 14.0.6")
+    monkeypatch.setattr(build, "_step", refuse)
+    monkeypatch.setenv("MCCPROBE_CACHE", str(tmp_path / "cache"))
+    code, stdout, _ = call_cli(*options)
+    files = len([path for part in ("plugin", "runtime", "driver") for path in (build._HERE / part).glob("*.cpp")])
+    place = tmp_path / "cache/sim"
+    expected = f"... building the stand-in SDK in {place} (first use only): compiling {files} files\n"
+    assert said[0] == ("" if "-q" in options else expected)
+    assert code == 3
+    assert json.loads(stdout)["status"] == "error" if "--json" in options else stdout == ""
+
+
+def test_on_a_terminal_each_compiled_file_counts(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    call_cli: Callable[..., tuple[int, str, str]],
+) -> None:
+    monkeypatch.setattr(build, "_HERE", small_sources(tmp_path / "src"))
+    monkeypatch.setattr(build, "_PLUGIN_HEADER", "no/such/header.h")
+    monkeypatch.setattr(build, "_step", lambda argv: run(RunSpec(["true"])))
+    monkeypatch.setattr(build, "_clang_version", lambda *_: "clang version 14.0.6")
+    monkeypatch.setattr(console, "animated", lambda: True)
+    monkeypatch.setattr(console, "terminal_width", lambda: 500)
+    monkeypatch.setenv("MCCPROBE_CACHE", str(tmp_path / "cache"))
+    _, _, stderr = call_cli(*FIRST_USE)
+    files = len([path for part in ("runtime", "driver") for path in (tmp_path / "src" / part).glob("*.cpp")])
+    assert files > 2
+    assert [text for text in stderr.split("\r\x1b[2K") if "compiled" in text] == [
+        f"... building the stand-in SDK in {tmp_path}/cache/sim (first use only): {done} of {files} files compiled"
+        for done in range(1, files + 1)
+    ]
+
+
+def test_a_build_that_waits_for_another_one_says_so(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    call_cli: Callable[..., tuple[int, str, str]],
+) -> None:
+    monkeypatch.setattr(build, "_clang_version", lambda *_: "clang version 14.0.6")
+    monkeypatch.setenv("MCCPROBE_CACHE", str(tmp_path / "cache"))
+    (tmp_path / "cache/sim").mkdir(parents=True)
+    with (tmp_path / "cache/sim/lock").open("w") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        other = threading.Thread(target=lambda: (waiting.wait(60), fcntl.flock(held, fcntl.LOCK_UN)))
+        waiting = threading.Event()
+        plain = console.Console.progress
+
+        def progress(self: console.Console, text: str, *, live: str | None = None) -> None:
+            plain(self, text, live=live)
+            waiting.set()
+
+        def refuse(argv: Sequence[str]) -> RunResult:
+            raise SimBuildError("refused by the test")
+
+        monkeypatch.setattr(console.Console, "progress", progress)
+        monkeypatch.setattr(build, "_step", refuse)
+        other.start()
+        _, _, stderr = call_cli(*FIRST_USE)
+        other.join()
+    assert "... waiting: another mccprobe is building the stand-in SDK\n" in stderr
 
 
 def test_two_processes_at_once_give_one_sdk(tmp_path: Path) -> None:

@@ -24,10 +24,12 @@ WAIT_S = 60.0  # for a text that must come; only ends a hung program
 class Terminal:
     """A program on a terminal of its own. shown: everything that it wrote."""
 
-    def __init__(self, argv: Sequence[str], cwd: Path, env: Mapping[str, str], columns: int, rows: int = 40) -> None:
-        self.master, slave = pty.openpty()
+    def __init__(
+        self, pair: tuple[int, int], argv: Sequence[str], cwd: Path, env: Mapping[str, str], columns: int
+    ) -> None:
+        self.master, slave = pair
         self.shown = b""
-        fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+        fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
         self.process = subprocess.Popen(
             argv, cwd=cwd, env=dict(env), stdin=slave, stdout=slave, stderr=slave, start_new_session=True,
             preexec_fn=_own_terminal,
@@ -90,7 +92,7 @@ Open = Callable[..., Terminal]
 
 
 @pytest.fixture
-def terminal(tmp_path: Path) -> Iterator[Open]:
+def terminal(tmp_path: Path, machine_lacks: Callable[[str, str], None]) -> Iterator[Open]:
     """`terminal("bash", "--norc", columns=80, env={...}, cwd=...)` opens a program on a terminal."""
     opened: list[Terminal] = []
 
@@ -99,7 +101,12 @@ def terminal(tmp_path: Path) -> Iterator[Open]:
     ) -> Terminal:
         clean = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES", "NO_COLOR")}
         given = {**clean, "TERM": "xterm-256color", "HOME": str(tmp_path), **(env or {})}
-        made = Terminal(argv, cwd or tmp_path, {k: v for k, v in given.items() if v is not None}, columns)
+        try:
+            pair = pty.openpty()
+        except OSError as error:  # a container without /dev/ptmx or /dev/pts
+            machine_lacks("terminal", f"pty.openpty(): {error}")
+            raise
+        made = Terminal(pair, argv, cwd or tmp_path, {k: v for k, v in given.items() if v is not None}, columns)
         opened.append(made)
         return made
 

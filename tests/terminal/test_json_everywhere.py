@@ -95,9 +95,51 @@ def test_every_command_has_the_option(name: str) -> None:
     assert validator(name).schema["$id"].startswith("urn:mccprobe:schema:")
 
 
-@pytest.mark.parametrize("name", LEAVES)
-def test_every_command_takes_the_colour(name: str) -> None:
-    assert [one for one in LEAVES[name].params if "--color" in one.opts], f"mccprobe {name} --color is refused"
+SHARED = ("-q", "--json", "--color", "never")
+
+
+@pytest.mark.parametrize(
+    ("name", "place"),
+    [(name, place) for name in LEAVES for place in ("before", "between", "after") if place != "between" or " " in name],
+)
+def test_every_command_takes_the_shared_options(
+    name: str, place: str, main: Main, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before the command, between a group and its command, and after it: the command sees the same."""
+    command, words = LEAVES[name], name.split()
+    seen: list[tuple[object, ...]] = []
+
+    def callback(*_: object, **values: object) -> None:
+        context = click.get_current_context()
+        seen.append((context.obj.quiet, context.obj.color, values["as_json"]))
+
+    monkeypatch.setattr(command, "callback", callback)
+    needed: list[str] = []
+    for one in command.params:
+        if one.required:
+            word = one.type.choices[0] if isinstance(one.type, click.Choice) else "some"
+            needed += [*one.opts[: isinstance(one, click.Option)], *[word] * abs(one.nargs)]
+    at = {"before": 0, "between": 1, "after": len(words)}[place]
+    code, _, err = main(*words[:at], *SHARED, *words[at:], *needed)
+    assert code == 0, err
+    assert seen == [(True, "never", True)]
+    assert main(*words, *needed)[0] == 0 and seen[1:] == [(False, "auto", False)]
+
+
+@pytest.mark.parametrize("spelling", ["--case", "--cases"])
+@pytest.mark.parametrize("name", ["bisect", "why", "check", "edit test", "overlay", "flags search"])
+def test_one_spelling_of_the_case(name: str, spelling: str, main: Main, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`bisect --case` and `check --cases` differed in a letter: both take both, and show one."""
+    seen: list[object] = []
+
+    def callback(*_: object, **values: object) -> None:
+        seen.append(values.get("cases", values.get("case")))
+
+    monkeypatch.setattr(LEAVES[name], "callback", callback)
+    needed = ["--header", "x.h"] if name == "overlay" else []
+    assert main(*name.split(), "some", *needed, spelling, "full")[0] == 0
+    assert seen == ["full"]
+    assert [one.opts for one in LEAVES[name].params if one.name in ("case", "cases")] == [["--case"]]
 
 
 @pytest.mark.parametrize("name", LEAVES)

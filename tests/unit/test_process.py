@@ -188,7 +188,7 @@ def test_a_grandchild_that_left_the_group_is_let_be_where_the_child_ended_by_its
 GUARDED = """
 import os, sys, tempfile, threading
 from pathlib import Path
-from mccprobe import process
+from mccprobe.base import process
 inner = "import os, subprocess, sys, time;" \
     "a = subprocess.Popen(['sleep', '300'], start_new_session=True); b = subprocess.Popen(['sleep', '300']);" \
     "Path = __import__('pathlib').Path; Path(sys.argv[1]).write_text(f'{os.getpid()} {a.pid} {b.pid}'); time.sleep(300)"
@@ -223,7 +223,7 @@ def test_a_guarded_process_that_is_killed_leaves_nothing(tmp_path: Path) -> None
 OUTSIDE = """
 import os, signal, sys
 from pathlib import Path
-from mccprobe import process
+from mccprobe.base import process
 with process.guarded(), process.folder_outside(sys.argv[1], "mccprobe-outside-") as folder:
     Path(folder, "file").write_text("left")
     print(folder, flush=True)
@@ -382,7 +382,7 @@ def test_an_interrupt_ends_the_main_threads_child_first(tmp_path: Path) -> None:
     told = tmp_path / "pids"
     program = f"""
     import signal, sys
-    from mccprobe import process
+    from mccprobe.base import process
     signal.signal(signal.SIGTERM, process.on_interrupt)
     child = "import os, time; open({str(told)!r}, 'w').write(f'{{os.getpid()}}\\\\n'); time.sleep(300)"
     try:
@@ -403,7 +403,7 @@ def test_interrupts_at_any_moment_leave_no_child(tmp_path: Path) -> None:
     """Signals rain down while children are started; each child carries a mark by which it is found."""
     program = """
     import itertools, os, signal, sys
-    from mccprobe import process
+    from mccprobe.base import process
     armed = False
 
     def interrupt(number, frame):  # one at a time: what falls into `except` would end this program, not a run

@@ -14,7 +14,16 @@ from markdown_it import MarkdownIt
 from mccprobe.report.bug_report import ORDER, STYLES, BundleFacts, build_document
 from mccprobe.report.bug_report_words import LANGUAGES, Code, Foreign, Words, load_words
 from mccprobe.report.fence import code, escaped, fenced, plain
-from mccprobe.report.record import BisectReport, Confirmation, Culprit, EdgeRecord, Status
+from mccprobe.report.record import (
+    BisectReport,
+    CheckState,
+    Confirmation,
+    Culprit,
+    EdgeRecord,
+    ExecutionRange,
+    ProgramCheck,
+    Status,
+)
 from mccprobe.report.render_bug import render
 from mccprobe.report.why_record import (
     BadInstruction,
@@ -118,6 +127,16 @@ def test_every_sentence_is_used() -> None:
             bad_output="signal SIGSEGV",
         ) for monotone in (True, None) for status in (Status.FOUND, Status.EXPOSED)
     ]  # fmt: skip
+    unchecked = dataclasses.replace(whole.bisect, status=Status.FOUND)
+    bisects += [
+        dataclasses.replace(unchecked, program_check=ProgramCheck(state, "x")) for state in CheckState
+    ]
+    bisects.append(
+        dataclasses.replace(
+            unchecked, status=Status.EXPOSED, culprit=None,
+            range=ExecutionRange(whole.bisect.culprit, whole.bisect.culprit, 3),
+        )
+    )
     named = [dataclasses.replace(whole.where.instruction, confirmed=how) for how in Confirmed]
     wheres = [
         dataclasses.replace(whole.where, verifier="x", reproducer_verified=False, instruction=found)

@@ -172,15 +172,21 @@ def test_a_finding_of_the_screen_stops_the_accusation(
         "#include <stdio.h>\n#include <limits.h>\n__attribute__((noinline)) int after(int x) { return x + 1 > x; }\n"
         'int main(void) { volatile int x = INT_MAX; printf("%d\\n", after(x)); return 0; }\n'
     )
-    question = ("why", source, "--compiler", "clang-14", "--reference", "-O0", "--json")
+    steps = [part for step in ("screen", "bisect") for part in ("--step", step)]
+    question = ("why", source, "--compiler", "clang-14", "--reference", "-O0", "--json", *steps)
     run = run_cli(*question, "-o", tmp_path / "run", "--", "-O2")
     document = check(run)
     assert run.code == 1 and "may be at fault, not yet the compiler" in document["stopped"], run
     assert document["screen"]["clean"] is False and document["screen"]["reason"]
     assert document["culprit"] is None and document["status"] is None and document["workarounds"] == []
     assert (tmp_path / "run/report.txt").read_text().startswith("STOPPED: the program")
-    skipped = check(run_cli(*question, "--skip-screen", "--step", "bisect", "-o", tmp_path / "skipped", "--", "-O2"))
+    again = f"mccprobe why --resume {tmp_path / 'run'} --skip-screen"
+    assert again in (tmp_path / "run/report.txt").read_text()
+    skipped = check(run_cli("why", "--resume", tmp_path / "run", "--skip-screen", "--json"))
     assert skipped["screen"]["state"] == "skipped" and skipped["culprit"] is not None
+    assert json.loads((tmp_path / "run/run.json").read_text())["options"]["skip_screen"] is True
+    refused = run_cli("why", "--resume", tmp_path / "run", "--skip-screen", "--step", "bisect")
+    assert refused.code == 2 and "steps cannot be changed" in refused.stderr
 
 
 def test_flags_without_effect_are_no_fault(

@@ -6,6 +6,7 @@ import gzip
 import hashlib
 import io
 import json
+import os
 import tarfile
 from collections.abc import Callable
 from pathlib import Path
@@ -84,6 +85,46 @@ def test_an_archive_cannot_reach_out(tmp_path: Path, member: tarfile.TarInfo, wo
     with pytest.raises(BadReport, match=words):
         unpack(archive_of(tmp_path / "x.tar.gz", (member, b"")), target)
     assert not list(tmp_path.glob("**/outside")) and not list(target.rglob("x"))
+
+
+def test_an_archive_is_not_written_through_a_link(tmp_path: Path) -> None:
+    for name in ("target", "elsewhere"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "target/report").symlink_to(tmp_path / "elsewhere")
+    (tmp_path / "target/x").symlink_to(tmp_path / "elsewhere/made")
+    for number, name in enumerate(("report/deep/x", "x")):
+        archive = archive_of(tmp_path / f"{number}.tar.gz", (tarfile.TarInfo(name), b"data"))
+        with pytest.raises(BadReport, match="cannot be unpacked"):
+            unpack(archive, tmp_path / "target")
+    assert not list((tmp_path / "elsewhere").iterdir())
+
+
+def test_only_the_owners_right_to_execute_is_taken_over(tmp_path: Path) -> None:
+    members = {"report/run.sh": 0o6777, "report/secret": 0o000, "report/read.sh": 0o611}
+    heads = []
+    for name, mode in members.items():
+        head = tarfile.TarInfo(name)
+        head.mode, head.uid, head.gid = mode, 12345, 12345
+        heads.append((head, name.encode()))
+    before = os.umask(0o022)
+    try:
+        folder = unpack(archive_of(tmp_path / "x.tar.gz", *heads), tmp_path)
+    finally:
+        os.umask(before)
+    modes = {path.name: path.stat().st_mode & 0o7777 for path in folder.iterdir()}
+    assert modes == {"run.sh": 0o755, "secret": 0o644, "read.sh": 0o644}
+    assert {path.stat().st_uid for path in folder.iterdir()} == {os.getuid()}
+    assert all(path.read_bytes() == f"report/{path.name}".encode() for path in folder.iterdir())
+
+
+def test_a_name_that_comes_twice_or_is_deeper_than_any_report(tmp_path: Path) -> None:
+    twice = [(tarfile.TarInfo("report/x"), b"first"), (tarfile.TarInfo("report/x"), b"second")]
+    with pytest.raises(BadReport, match="File exists"):
+        unpack(archive_of(tmp_path / "twice.tar.gz", *twice), tmp_path)
+    deep = tarfile.TarInfo("/".join(["report", *["d"] * 2000]))
+    with pytest.raises(BadReport, match="2001 folders"):
+        unpack(archive_of(tmp_path / "deep.tar.gz", (deep, b"")), tmp_path)
+    assert not (tmp_path / "report/d").exists()
 
 
 def test_bombs_are_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

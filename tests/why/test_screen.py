@@ -4,26 +4,25 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from mccprobe.base.errors import SourceDoesNotCompile
 from mccprobe.base.process import RunSpec, run
-from mccprobe.bisection.options import BisectOptions
-from mccprobe.bisection.plan import make_plan
-from mccprobe.bisection.workspace import Workspace, open_workspace
-from mccprobe.build.ledger import Ledger
-from mccprobe.build.session import Session
+from mccprobe.bisection.workspace import Workspace
 from mccprobe.explain.deadline import Deadline
 from mccprobe.explain.screen import sanitizers as screen_sanitizers
 from mccprobe.explain.screen.build import plain_options
+from mccprobe.explain.screen.fast_math import parts_named
 from mccprobe.explain.screen.promises import NAME as PROMISES
 from mccprobe.explain.screen.promises import without_promises
 from mccprobe.explain.screen.run import ScreenChecks, screen
 from mccprobe.explain.screen.sanitizers import UBSAN
-from mccprobe.explain.screen.weigh import own_text, weighed
+from mccprobe.explain.screen.weigh import weighed
+from mccprobe.oracle.verdict import Verdict
 from mccprobe.report.why_record import Screen, ScreenCheck, ScreenOutcome, StepState
 
 CASES = Path(__file__).resolve().parents[1] / "cases"
@@ -33,27 +32,6 @@ CLEAN, FINDING, HINT, NOT_RUN = (
 Opener = Callable[..., Workspace]
 
 pytestmark = pytest.mark.toolchain("clang-14")
-
-
-@pytest.fixture
-def opened(tmp_path: Path) -> Iterator[Opener]:
-    """`opened(text, reference="-O0")`: the workspace of a program that is BAD at its arguments (-O2)."""
-    session = Session(2)
-
-    def make(text: str | Path, *, args: Sequence[str] = ("-O2",), suffix: str = ".c", **options: object) -> Workspace:
-        if isinstance(text, str):
-            source = tmp_path / f"program{suffix}"
-            source.write_text(text)
-        else:
-            source = text
-        options.setdefault("compiler", "clang-14")
-        chosen = BisectOptions(file=str(source), args=tuple(args), **options)  # type: ignore[arg-type]
-        request = make_plan(chosen, Path(tmp_path)).request
-        run, journal = session.open(tmp_path / "run")
-        return open_workspace(request, Ledger(run, journal, session.executor), journal)
-
-    yield make
-    session.close()
 
 
 def one(workspace: Workspace, name: str) -> ScreenCheck:
@@ -272,6 +250,20 @@ def test_fast_math_is_a_promise(opened: Opener) -> None:
     found = one(workspace, "-fno-fast-math")
     assert found.outcome is FINDING and "promise" in found.text
     assert "-fno-fast-math" in found.command
+    # and which part of it: the comparison with a NaN
+    told = found.text.splitlines()[1].partition(";")[0]
+    assert told == "of its parts, each alone turns it right: -fhonor-nans, -fno-finite-math-only"
+
+
+def test_parts_of_fast_math_that_no_compiler_takes_or_that_do_nothing() -> None:
+    def nothing(part: str) -> Verdict | None:
+        if part == "-fno-approx-func":
+            raise SourceDoesNotCompile("unknown argument")
+        return None if part == "-fmath-errno" else Verdict.BAD
+
+    told = parts_named(nothing)
+    assert told.startswith("none of its 10 parts alone") and told.endswith("does not take -fno-approx-func")
+    assert "-fmath-errno" not in told
 
 
 def test_a_finding_stops_the_accusation(opened: Opener) -> None:
@@ -360,11 +352,6 @@ def test_a_program_that_the_check_does_not_start_is_not_called_clean(opened: Ope
 def test_plain_options() -> None:
     given = ["-O3", "-fsanitize=address", "-mllvm", "-x=1", "-Werror=all", "-DA=1", "-Od3", "-I", "inc", "-mavx"]
     assert plain_options(given) == ("-DA=1", "-I", "inc", "-mavx")
-
-
-def test_own_text_leaves_system_headers_out() -> None:
-    text = '# 1 "a.c"\nint x;\n# 1 "/usr/include/h.h" 1 3 4\nunion u { int i; };\n# 2 "a.c" 2\nint y;\n'
-    assert own_text(text) == "int x;\nint y;"
 
 
 class NoBuilder:

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from mccprobe.base.console import Console
 from mccprobe.bisection.request import digest_of
 from mccprobe.cli.bug_report_cmd import bug_report
+from mccprobe.explain.bundle.making import blank_debug_information
 from mccprobe.report.scrub import Private, Scrubber, private_names
 
 CASE = Path(__file__).parents[1] / "cases" / "16-instcombine16"
@@ -198,3 +199,34 @@ def test_a_binary_with_a_private_name_is_left_out(
     assert "left out, because private names stand in it: source/other.o" in capsys.readouterr().err
     text = (out / "report.md").read_text()
     assert "source/other.o" in text and "did not show the bug" in text  # the link has no other.o: said, not hidden
+
+
+@pytest.mark.toolchain("clang-14")
+@pytest.mark.parametrize("level", ["-gdwarf-4", "-gdwarf-5"])
+def test_debug_information_is_overwritten_and_the_object_still_links(level: str, tmp_path: Path) -> None:
+    """An object built with -g names the folder it was built in; without it the report's reproducer cannot link."""
+    home = tmp_path / "home" / "maria"
+    home.mkdir(parents=True)
+    (home / "side.c").write_text("int side(int x) { return x + 3; }\n")
+    (home / "main.c").write_text("int side(int); int main(void) { return side(4); }\n")
+    subprocess.run(["clang-14", level, "-O1", "-c", "side.c", "-o", "side.o"], cwd=home, check=True, timeout=60)
+    names = private_names(homes=[str(home)], users=["maria"], hosts=[], places={}, environment={})
+    scrubber = Scrubber(names)
+    data = (home / "side.o").read_bytes()
+    assert scrubber.private_in(data)
+    blanked = blank_debug_information(data, scrubber)
+    assert len(blanked) == len(data) and not scrubber.private_in(blanked) and scrubber.removed()
+    (home / "clean.o").write_bytes(blanked)
+    subprocess.run(["clang-14", "main.c", "clean.o", "-o", "p"], cwd=home, check=True, timeout=60)
+    assert subprocess.run([home / "p"], check=False).returncode == 7
+    dumped = [
+        subprocess.run(["llvm-objdump-14", "-d", name], cwd=home, capture_output=True, text=True, check=True).stdout
+        for name in ("side.o", "clean.o")
+    ]
+    assert dumped[0].split("side.o:")[1] == dumped[1].split("clean.o:")[1]
+
+
+def test_a_name_in_what_a_program_loads_is_not_overwritten() -> None:
+    scrubber = Scrubber(private_names(homes=["/home/maria"], users=[], hosts=[], places={}, environment={}))
+    assert scrubber.blanked(b"/home/maria\0x") == b"x" * 11 + b"\0x"
+    assert blank_debug_information(b"\0/home/maria\0", scrubber) == b"\0/home/maria\0"

@@ -216,6 +216,16 @@ def test_text(name: str, update_goldens: bool) -> None:
     golden(f"why-{name}.txt", render_why(report), update_goldens)
 
 
+def test_a_stop_names_the_way_on() -> None:
+    """Text and page, after a stop only."""
+    from mccprobe.report.pages.why_page import why_page
+
+    for report, shown in ((FOUND, False), (STOPPED, True)):
+        again = "mccprobe why --resume RUN --skip-screen"
+        assert (again in render_why(report)) is shown
+        assert (again in repr(why_page(report.to_dict("1.0")))) is shown
+
+
 def test_json_of_made_up_records(root: Path) -> None:
     import jsonschema
 

@@ -202,7 +202,7 @@ def test_a_moved_compiler_is_said(compiler: Path, tmp_path: Path) -> None:
         change()
         called = subprocess.run([done.path, "-c", "k.mu"], capture_output=True, text=True, check=False)
         assert called.returncode == 127
-        assert str(compiler) in called.stderr and "wrapper install --mcc PATH" in called.stderr
+        assert str(compiler) in called.stderr and "run: mccprobe wrapper install" in called.stderr
 
 
 def test_a_wrapper_is_not_put_before_a_wrapper(compiler: Path, tmp_path: Path, only_path: pytest.MonkeyPatch) -> None:

@@ -20,6 +20,7 @@ from mccprobe.targets.llvm.jobs import mllvm_options
 SET = wrapper_sets("gemm-s4000").chosen
 PREFIX = [os.fsencode(word) for one in SET.additions for word in one.words]
 COMPILE = [b"-c", b"k.mu"]
+LOG_FUNCTIONS = ("mccp_record", "mccp_string", "mccp_escape", "mccp_append")
 SHELL_CALLS = settings(
     max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture], derandomize=True
 )
@@ -204,3 +205,41 @@ def test_concurrent_writers_do_not_mix_lines(
     assert all(process.wait(60) == 0 for process in running)
     lines = [json.loads(line) for line in log.read_text(encoding="ascii").splitlines()]
     assert sorted(line["before"][-1] for line in lines) == sorted(f"-DN={n}" + "x" * size for n in range(24))
+
+
+def test_a_log_line_takes_a_time_that_grows_with_its_length(shell: list[str], wrapper_file: Path) -> None:
+    """No step of the log removes a prefix or suffix of the user's text: that is quadratic in dash and bash."""
+    text = wrapper_file.read_text()
+    writers = [re.search(rf"^{name}\(\) \{{\n(.*?)^\}}", text, re.MULTILINE | re.DOTALL) for name in LOG_FUNCTIONS]
+    assert all(writers) and not [found for found in writers if found and re.search(r"\$\{\w+[#%]", found[1])]
+
+
+@pytest.mark.parametrize("piece", ["a", '"', "\\", "\t\n", "\xe9", ":?-", "\udc80"])
+def test_a_long_argument_is_logged_whole(call: Any, piece: str) -> None:
+    word = "-DX=" + piece * (3000 // len(piece))
+    line = call(["-c", "k.mu", os.fsencode(word)]).log
+    assert os.fsencode(line["before"][-1]) == os.fsencode(line["after"][-1]) == os.fsencode(word)
+
+
+def test_a_fifo_without_a_reader_blocks_no_build(call: Any, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "fifo\x1b[2J")
+    found = call(["-c", "k.mu"], env={"MCCPROBE_LOG": str(tmp_path / "fifo\x1b[2J")})
+    assert found.code == 0 and len(found.argv) > 2 and "is a FIFO: nothing is logged" in found.stderr
+    assert "\x1b" not in found.stderr and "fifo\\u001b[2J" in found.stderr
+
+
+@pytest.mark.parametrize(
+    "env",
+    [
+        {"MCCPROBE_SET": "no\x1b[31m"},
+        {"MCCPROBE_FLAGS": "no\x1b[31m"},
+        {"MCCPROBE_FLAGS": "@no\x1b[31m"},
+        {"MCCPROBE_LOG": "/no/folder/\x1b[31m\x07"},
+        {"CCC_OVERRIDE_OPTIONS": "#", "MCCPROBE_SET": "n\x01\u4e2d"},
+    ],
+)
+def test_control_characters_of_the_environment_are_escaped(call: Any, env: dict[str, str]) -> None:
+    found = call(["-c", "k.mu"], env=env)
+    assert found.stderr and re.search(r"\\u00(?:1b|01)", found.stderr)
+    assert not re.search(r"[\x00-\x09\x0b-\x1f]", found.stderr)
+    assert ("\u4e2d" in found.stderr) == any("\u4e2d" in value for value in env.values())

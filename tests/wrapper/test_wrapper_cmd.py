@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -218,3 +219,66 @@ def test_refusals_have_exit_codes(run: Run, sdk: SimSdk, tmp_path: Path) -> None
 def test_help_has_an_example(command: str, run: Run) -> None:
     text = run(*filter(None, [command]), "--help").stdout
     assert "Example:\n    mccprobe wrapper" in text
+
+
+# --- what the compiler is ----------------------------------------------------------------------------
+
+CLANG_SET = """schema_version = 1
+
+[[set]]
+name = "mine"
+summary = "found by a search"
+source = "a search"
+flags = ["-unroll-count=4"]
+"""
+
+
+@pytest.mark.parametrize(
+    ("program", "says"),
+    [("/bin/ls", "is not mcc: it calls itself ls"), ("clang-14", "is not mcc"), ("gcc", "is not mcc")],
+)
+def test_what_is_not_mcc_is_refused(program: str, says: str, run: Run, tmp_path: Path) -> None:
+    if shutil.which(program) is None:
+        pytest.skip(f"{program} is not here")
+    for command in ("install", "show", "exec"):
+        args = ("--set", "gemm-s4000") if command != "install" else ("--prefix", str(tmp_path / "p"))
+        more = ("--", "true") if command == "exec" else ()
+        assert says in run(command, "--mcc", program, *args, *more, code=3).stderr
+    assert not (tmp_path / "p").exists()
+
+
+def test_a_wrapper_in_front_of_a_clang(run: Run, tmp_path: Path) -> None:
+    own, prefix = tmp_path / "own.toml", tmp_path / "p"
+    own.write_text(CLANG_SET)
+    clang = ("--compiler", "clang-14", "--prefix", str(prefix))
+    assert "--compiler needs --set" in run("install", *clang, code=2).stderr
+    assert "does not take the set" in run("install", *clang, "--set", "gemm-s4000", code=3).stderr
+    assert "is not a clang" in run("install", "--compiler", "/bin/ls", "--set", str(own), code=3).stderr
+    run("install", *clang, "--set", str(own))
+    assert [path.name for path in (prefix / "bin").iterdir()] == ["clang-14"]
+    env = {"PATH": in_front(prefix / "bin")}
+    found = status_of(run, *clang, **env)
+    assert (found["status"], found["problems"]) == ("works", []), found
+    assert found["added"] == [{"option": "-mllvm -unroll-count=4", "times": 1}]
+    run("install", *clang, "--set", str(own), **env)  # the wrapper in PATH is passed over
+    run("remove", *clang)
+    assert not prefix.exists()
+
+
+def test_a_compiler_replaced_behind_the_wrapper_is_noticed(run: Run, sdk: SimSdk, tmp_path: Path) -> None:
+    prefix, compiler = tmp_path / "prefix", tmp_path / "sdk/mcc"
+    compiler.parent.mkdir()
+    texts = {
+        "as it was": f'#!/bin/sh\nexec {sdk.mcc} "$@"\n',
+        "its file has other content": f'#!/bin/sh\n\nexec {sdk.mcc} "$@"\n',
+        "and is mcc version 9": '#!/bin/sh\n[ "$1" = --version ] && printf "clang version 14.0.6\\nmcc version 9\\n" '
+                                f'&& exit\nexec {sdk.mcc} "$@"\n',
+    }  # fmt: skip
+    for says, text in texts.items():
+        compiler.write_text(text)
+        compiler.chmod(0o755)
+        if says == "as it was":
+            run("install", "--mcc", compiler, "--prefix", prefix)
+        found = status_of(run, "--prefix", str(prefix), code=1, PATH=in_front(prefix / "bin"))
+        replaced = [problem for problem in found["problems"] if "was replaced since install" in problem]
+        assert [says in problem for problem in replaced] == [True] * (says != "as it was")

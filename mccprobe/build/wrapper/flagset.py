@@ -12,7 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mccprobe.base.errors import UsageError
+from mccprobe.base.paths import exists
 from mccprobe.targets.flags.catalogue import Catalogue, ResolvedFlag, load_catalogue
+from mccprobe.targets.flags.levels import is_device_level, is_level
 from mccprobe.targets.llvm.command import (
     TAKES_NEXT,
     link_options,
@@ -69,9 +71,9 @@ def llvm_key(option: str) -> str:
 
 def driver_key(option: str, value: str = "") -> str:
     """The name of a driver option; value: its next argument. Opposites (-fx, -fno-x) have one name."""
-    if option.startswith("-Od"):
+    if is_device_level(option):
         return LEVEL_BUNDLE
-    if option.startswith("-O"):
+    if is_level(option):
         return "-O"
     if found := _NO.match(option):
         key = f"-{found.group(1)}{option[found.end() :]}"
@@ -100,7 +102,7 @@ def wrapper_sets(chosen: str) -> WrapperSets:
     """
     catalogue = load_catalogue()
     name = chosen
-    if chosen not in catalogue.sets and ("/" in chosen or chosen.endswith(".toml") or Path(chosen).exists()):
+    if chosen not in catalogue.sets and ("/" in chosen or chosen.endswith(".toml") or exists(chosen)):
         shipped = catalogue.sets
         catalogue = load_catalogue([Path(chosen)])
         own = [key for key, entry in catalogue.sets.items() if shipped.get(key) is not entry]

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from mccprobe.base.errors import InputError
 from mccprobe.base.files import replace_file
+from mccprobe.base.paths import make_own
 from mccprobe.base.process import RunResult
 from mccprobe.base.streams import run_on_own_streams
 from mccprobe.build.wrapper.flagset import WrapperSets
@@ -21,22 +22,30 @@ from mccprobe.build.wrapper.script import generate
 
 
 def run_in_front(
-    command: Sequence[str], compiler: Path, sets: WrapperSets, cache: Path, *, stdout: Path | None = None
+    command: Sequence[str],
+    compiler: Path,
+    sets: WrapperSets,
+    cache: Path,
+    *,
+    stdout: Path | None = None,
+    name: str = COMMAND,
 ) -> RunResult:
-    """Run `command`; standard streams are those of this process, or `stdout` is named.
+    """Run `command`; name: what it calls the compiler.
+
+    Standard streams are those of this process, or `stdout` is named.
 
     Raises InputError when the cache is not writable.
     """
-    folder = _wrapper_folder(generate(compiler, sets), cache)
+    folder = _wrapper_folder(generate(compiler, sets), cache, name)
     env = {**os.environ, "PATH": f"{folder}{os.pathsep}{os.environ.get('PATH', os.defpath)}"}
     return run_on_own_streams(command, env=env, stdout=stdout)
 
 
-def _wrapper_folder(data: bytes, cache: Path) -> Path:
+def _wrapper_folder(data: bytes, cache: Path, name: str) -> Path:
     folder = cache / "wrapper" / hashlib.sha256(data).hexdigest()[:16]
-    target = folder / COMMAND
+    target = folder / name
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        make_own(cache, folder.parent.name, folder.name)
         if not (target.is_file() and target.read_bytes() == data):
             replace_file(target, data, mode=0o755)
     except OSError as error:

@@ -38,13 +38,18 @@ _PLACE = re.compile(r"^( *)#@ (\w+)\n", re.MULTILINE)
 
 @dataclass(frozen=True)
 class Stamp:
-    """What a wrapper file says of itself. created: folders that its install made, the topmost first."""
+    """What a wrapper file says of itself. created: folders that its install made, the topmost first.
+
+    compiler_version, compiler_digest: of the compiler at install, "" where nobody asked it.
+    """
 
     compiler: str
     set: str
     flags: tuple[str, ...]
     created: tuple[str, ...] = ()
     tool_version: str = __version__
+    compiler_version: str = ""
+    compiler_digest: str = ""
 
 
 def template() -> str:
@@ -56,9 +61,21 @@ def template() -> str:
     raise InputError(f"the wrapper's template is missing: {places[0]}", hint="install mccprobe again")
 
 
-def generate(compiler: Path, sets: WrapperSets, created: tuple[str, ...] = ()) -> bytes:
-    """The whole file."""
-    stamp = Stamp(str(compiler), sets.chosen.name, tuple(describe(sets.chosen.additions)), created)
+def digest_of(compiler: Path) -> str:
+    """SHA-256 of a compiler's file, "" where it cannot be read."""
+    try:
+        with compiler.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError:
+        return ""
+
+
+def generate(compiler: Path, sets: WrapperSets, created: tuple[str, ...] = (), *, version: str = "") -> bytes:
+    """The whole file. version: what the compiler says of itself; then its digest is noted as well."""
+    stamp = Stamp(
+        str(compiler), sets.chosen.name, tuple(describe(sets.chosen.additions)), created,
+        compiler_version=version, compiler_digest=digest_of(compiler) if version else "",
+    )  # fmt: skip
     parts: dict[str, Callable[[], list[str]]] = {
         "header": lambda: [],
         "settings": lambda: [
@@ -93,6 +110,7 @@ def read_stamp(data: bytes) -> tuple[Stamp | None, bool]:
         stamp = Stamp(
             str(about["compiler"]), str(about["set"]), tuple(map(str, about["flags"])),
             tuple(map(str, about["created"])), str(about["tool_version"]),
+            str(about.get("compiler_version", "")), str(about.get("compiler_digest", "")),
         )  # fmt: skip
     except (ValueError, KeyError, TypeError, RecursionError):
         return None, False

@@ -19,8 +19,8 @@ from typing import Any
 from mccprobe.base.errors import MccprobeError, NotOurWrapper
 from mccprobe.base.process import RunResult, RunSpec, run
 from mccprobe.build.wrapper.flagset import llvm_key
-from mccprobe.build.wrapper.install import found_in_path, is_launcher, read_installed, wrapper_path
-from mccprobe.build.wrapper.script import Stamp
+from mccprobe.build.wrapper.install import COMMAND, found_in_path, is_launcher, read_installed, wrapper_path
+from mccprobe.build.wrapper.script import Stamp, digest_of
 from mccprobe.targets.llvm import locate
 from mccprobe.targets.llvm.driver import ClangDriver
 from mccprobe.targets.llvm.inherited import OVERRIDE
@@ -57,6 +57,7 @@ class Status:
     """Everything that was found; None where it could not be found out, with the reason in `problems` or `notes`."""
 
     wrapper: Path
+    command: str = COMMAND
     stamp: Stamp | None = None
     in_path: Path | None = None
     compiler_version: str | None = None
@@ -103,9 +104,12 @@ class Status:
         }  # fmt: skip
 
 
-def wrapper_status(prefix: Path, source: Path | None = None) -> Status:
-    """Look, then run. source: a .mu file to prove it on, instead of a small kernel of our own."""
-    status = Status(wrapper_path(prefix), in_path=found_in_path())
+def wrapper_status(prefix: Path, source: Path | None = None, command: str = COMMAND) -> Status:
+    """Look, then run. command: the compiler's name.
+
+    source: a file to prove it on, instead of a small kernel of our own.
+    """
+    status = Status(wrapper_path(prefix, command), in_path=found_in_path(command), command=command)
     status.environment = {name: os.environ[name] for name in VARIABLES if os.environ.get(name)}
     try:
         status.stamp = read_installed(status.wrapper)
@@ -123,6 +127,7 @@ def wrapper_status(prefix: Path, source: Path | None = None) -> Status:
         status.problems.append(f"the compiler recorded at install does not run any more: {error.message}")
         return status
     status.compiler_version = identity.version
+    _look_at_compiler(status, status.stamp, identity.version)
     status.simulated = SIMULATED_MARK in identity.version
     if os.environ.get("MCCPROBE_WRAPPER") == "off":
         status.problems.append("MCCPROBE_WRAPPER=off is set: nothing is added")
@@ -132,20 +137,34 @@ def wrapper_status(prefix: Path, source: Path | None = None) -> Status:
     return status
 
 
+def _look_at_compiler(status: Status, stamp: Stamp, version: str) -> None:
+    """Whether it is still the compiler that the wrapper was put in front of."""
+    if stamp.compiler_version and stamp.compiler_version != version:
+        changed = f"it was {stamp.compiler_version} and is {version}"
+    elif stamp.compiler_digest and stamp.compiler_digest != digest_of(Path(stamp.compiler)):
+        changed = "its file has other content"
+    else:
+        return
+    status.problems.append(
+        f"the compiler {stamp.compiler} was replaced since install: {changed}; "
+        "run mccprobe wrapper install to accept it"
+    )
+
+
 def _look_at_path(status: Status) -> None:
     if status.finds_it:
         return
     folder = status.wrapper.parent
     if status.in_path is None:
-        status.problems.append(f"no mcc in PATH: export PATH={folder}:$PATH")
+        status.problems.append(f"no {status.command} in PATH: export PATH={folder}:$PATH")
     elif is_launcher(status.in_path):
         status.notes.append(
             f"{status.in_path} is a launcher: it must find {status.wrapper} next in PATH, and it does not see a change "
             "of MCCPROBE_SET or MCCPROBE_FLAGS; install --set changes the file that ccache looks at"
         )
-        status.problems.append(f"mcc is {status.in_path}, not the wrapper")
+        status.problems.append(f"{status.command} is {status.in_path}, not the wrapper")
     else:
-        status.problems.append(f"mcc is {status.in_path}, not the wrapper: export PATH={folder}:$PATH")
+        status.problems.append(f"{status.command} is {status.in_path}, not the wrapper: export PATH={folder}:$PATH")
 
 
 class _Wrapped(ClangDriver):
@@ -169,7 +188,8 @@ class _Proof:
         self.log = folder / "log.jsonl"
         self.on = _Wrapped(status.wrapper, {"MCCPROBE_LOG": str(self.log)})
         self.off = _Wrapped(status.wrapper, {"MCCPROBE_WRAPPER": "off"})
-        self.source = source.absolute() if source else folder / "probe.mu"
+        self.device = status.command == COMMAND
+        self.source = source.absolute() if source else folder / ("probe.mu" if self.device else "probe.c")
         if source is None:
             self.source.write_text(KERNEL, encoding="utf-8")
 
@@ -211,9 +231,10 @@ class _Proof:
     def _first_object(self) -> bytes | None:
         """The object without flags, for the first architecture that this compiler takes."""
         complaint = ""
-        for arch in (*ARCHITECTURES, ""):
+        for arch in (*ARCHITECTURES, "") if self.device else ("",):
             named = (f"--offload-arch={arch}",) if arch else ()
-            given = ("-O2", "--musa-device-only", "-x", "musa", "-c", str(self.source), "-o", str(self.output))
+            kind = ("--musa-device-only", "-x", "musa") if self.device else ()
+            given = ("-O2", *kind, "-c", str(self.source), "-o", str(self.output))
             self.arguments = (*named, *given)
             made = self._compile(self.off)
             if isinstance(made, bytes):
@@ -248,9 +269,10 @@ class _Proof:
     def _reach(self, added: Sequence[str], jobs: Sequence[Any]) -> None:
         """Count each added option in the argv of every device compile; the least of them counts."""
         status = self.status
-        device = [job for job in jobs if job.kind is JobKind.DEVICE_COMPILE]
+        wanted = JobKind.DEVICE_COMPILE if self.device else JobKind.COMPILE
+        device = [job for job in jobs if job.kind is wanted]
         if not device:
-            status.problems.append("-### shows no device compile, so it is not known what reaches it")
+            status.problems.append(f"-### shows no {wanted}, so it is not known what reaches it")
             return
         found = []
         words = iter(added)
@@ -267,11 +289,11 @@ class _Proof:
         status.added = tuple(found)
         for one in found:
             if one.times == 0:
-                status.problems.append(f"{one.option} does not reach the device compile")
+                status.problems.append(f"{one.option} does not reach the {wanted}")
             elif one.times is None:
                 status.notes.append(f"{one.option}: the driver translates it; whether it has effect, the object says")
             elif one.times > 1:
-                status.problems.append(f"{one.option} reaches the device compile {one.times} times: who else adds it?")
+                status.problems.append(f"{one.option} reaches the {wanted} {one.times} times: who else adds it?")
         if not found:
             status.problems.append("the wrapper adds nothing here (no set, or the command line has it all)")
         status.reaches = bool(found) and all(one.times is None or one.times == 1 for one in found)

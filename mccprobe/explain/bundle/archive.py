@@ -1,13 +1,17 @@
 """A bug report as a `.tar.gz` that is the same bytes each time, and the careful way back.
 
 An archive from outside is not trusted: only plain files and folders with relative names below one folder
-are taken, within limits, through tarfile's own "data" filter.
+are taken, within limits. They are written here: tarfile's own "data" filter came with Python 3.11.4, and without
+a filter its extract() follows links and keeps modes and owners.
 """
 
 from __future__ import annotations
 
+import errno
 import gzip
 import io
+import os
+import shutil
 import tarfile
 import zlib
 from pathlib import Path
@@ -16,9 +20,11 @@ from mccprobe.base.errors import BadReport
 from mccprobe.base.files import replace_file
 
 MAX_FILES = 2000  # a report holds a few dozen; a bomb of names holds millions
+MAX_DEPTH = 40  # folders; a report has those of the user's own sources
 MAX_BYTES = 256 << 20  # unpacked: sources and bitcode, with room
 MAX_ARCHIVE_BYTES = 128 << 20
 MAX_HEADER_BYTES = 1 << 20  # of one member; a long name has some hundred
+MAX_DEPTH = 40  # folders in a name; a report has four, and what creates or removes a tree may be recursive
 
 
 def write_archive(folder: Path, archive: Path) -> None:
@@ -74,12 +80,15 @@ class _Stream(gzip.GzipFile):
 def _unpack(tar: tarfile.TarFile, stream: _Stream, archive: Path, target: Path) -> Path:
     size = 0
     roots: set[str] = set()
+    target = target.resolve()
     for count, member in enumerate(tar, 1):  # one after the other: a bomb is stopped before it is held
         if not (member.isreg() or member.isdir()):
             raise BadReport(f"{archive}: {member.name} is no plain file or folder")
         parts = Path(member.name).parts
         if not parts or member.name.startswith("/") or ".." in parts:
             raise BadReport(f"{archive}: {member.name} leads out of its folder")
+        if len(parts) > MAX_DEPTH:
+            raise BadReport(f"{archive}: holds folders more than {MAX_DEPTH} deep", hint="this is not a bug report")
         size += max(0, member.size)
         if count > MAX_FILES or size > MAX_BYTES:
             raise BadReport(
@@ -87,8 +96,23 @@ def _unpack(tar: tarfile.TarFile, stream: _Stream, archive: Path, target: Path) 
             )
         roots.add(parts[0])
         stream.room = MAX_HEADER_BYTES + max(0, member.size)
-        tar.extract(member, target, filter="data")
+        _write(tar, member, target.joinpath(*parts))
         stream.room = MAX_HEADER_BYTES
     if len(roots) != 1:
         raise BadReport(f"{archive}: holds {len(roots)} top folders, expected one")
     return target / roots.pop()
+
+
+def _write(tar: tarfile.TarFile, member: tarfile.TarInfo, place: Path) -> None:
+    """Write one file or folder with our own modes; never through a link, never over a file that exists."""
+    folder = place if member.isdir() else place.parent
+    if folder.resolve() != folder:
+        raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(folder))
+    folder.mkdir(parents=True, exist_ok=True)
+    source = None if member.isdir() else tar.extractfile(member)
+    if source is None:
+        return
+    mode = 0o755 if member.mode & 0o100 else 0o644
+    descriptor = os.open(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, mode)
+    with source, os.fdopen(descriptor, "wb") as written:
+        shutil.copyfileobj(source, written)

@@ -17,7 +17,8 @@ from mccprobe.explain.bundle.making import Making
 from mccprobe.explain.bundle.repro import Build, Check, Repro
 from mccprobe.explain.bundle.run import FinishedRun
 from mccprobe.explain.bundle.sources import Layout, map_paths
-from mccprobe.oracle.checks import observe
+from mccprobe.oracle.checks import observe_files
+from mccprobe.oracle.written import Written
 from mccprobe.report.bug_report import bisect_part, title_pieces
 from mccprobe.report.bug_report_words import load_words, plain_text
 from mccprobe.targets import registry
@@ -76,12 +77,27 @@ def make_repro(making: Making, temporary: Path) -> tuple[Repro, dict[str, Any]]:
             ended = _build_and_run(repro, reference, making.toolchain, work)
             if ended is not None:
                 text = making.scrubber.text(ended[0].decode("utf-8", "surrogateescape"))
-                check = replace(repro.check, expected=text.encode("utf-8", "surrogateescape"), expected_status=ended[1])
+                check = replace(
+                    repro.check, expected=text.encode("utf-8", "surrogateescape"), expected_status=ended[1],
+                    files=_compared_files(making, ended[2]),
+                )
                 repro = replace(repro, check=check)
         ended = _build_and_run(repro, own, making.toolchain, work)
         if ended is not None:
             bad = {"sha256": hashlib.sha256(ended[0]).hexdigest(), "status": ended[1]}
     return repro, bad
+
+
+def _compared_files(making: Making, written: Sequence[Written]) -> dict[str, bytes]:
+    """The files that the run compared, as far as they are small and hold nothing private."""
+    observed = bisect_part(making.run.result).get("observed") or {}
+    names = {one["name"] for one in observed.get("files") or [] if one["compared"]}
+    found = {one.name: one.head for one in written if one.name in names and one.whole}
+    return {
+        name: data
+        for name, data in found.items()
+        if making.scrubber.text(data.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape") == data
+    }
 
 
 def carried_environment(finished: FinishedRun, layout: Layout) -> dict[str, str]:
@@ -112,12 +128,14 @@ def _check(kind: str, command: Sequence[str], run_args: Sequence[str], finished:
         argv = [PROGRAM, *run_args]
     return Check(
         kind, tuple(argv), options.timeout, bad_if_timeout="timeout" in options.bad_if,
-        bad_if_crash="crash" in options.bad_if,
+        bad_if_crash="crash" in options.bad_if, stdin=layout.place(finished.stdin) if finished.stdin else "",
     )  # fmt: skip
 
 
-def _build_and_run(repro: Repro, build: Build, toolchain: Toolchain, work: Path) -> tuple[bytes, int] | None:
-    """Output and status of one build's program, made as repro.sh makes it; None when that does not work."""
+def _build_and_run(
+    repro: Repro, build: Build, toolchain: Toolchain, work: Path
+) -> tuple[bytes, int, tuple[Written, ...]] | None:
+    """Output, status and written files of one program, made as repro.sh makes it; None when that does not work."""
     rest = repro.reference.args if repro.reference else repro.bad.args
     for argv in build.commands(repro.source, repro.inputs, rest):
         command, output = (*toolchain.driver, *argv), work / argv[argv.index("-o") + 1]
@@ -126,10 +144,13 @@ def _build_and_run(repro: Repro, build: Build, toolchain: Toolchain, work: Path)
         if done.failure:
             return None
     argv = [part.replace(PROGRAM, f"./{build.name}") for part in repro.check.command]
-    seen = observe(work / argv[0], argv[1:], work, repro.check.timeout_s) if argv[0].startswith("./") else None
-    if seen is None or seen.returncode is None or seen.timed_out:
+    stdin = work / repro.check.stdin if repro.check.stdin else None
+    if not argv[0].startswith("./"):
         return None
-    return seen.stdout, seen.returncode
+    seen = observe_files(work / argv[0], work, args=argv[1:], timeout_s=repro.check.timeout_s, stdin=stdin)
+    if seen.result.returncode is None or seen.result.timed_out:
+        return None
+    return seen.result.stdout, seen.result.returncode, seen.files
 
 
 def try_repro(making: Making, temporary: Path, missing: str) -> tuple[int | None, str]:

@@ -185,6 +185,7 @@ def _shown_sides(making: Making) -> dict[str, Any]:
     finished, layout = making.run, making.layout
     names = {str(finished.source): layout.place(finished.source)}
     names |= {name: layout.place(finished.where / name) for name in finished.request["inputs"]}
+    names |= {str(finished.stdin): layout.place(finished.stdin)} if finished.stdin else {}
     names[finished.request["compiler"]] = Path(finished.request["compiler"]).name
     carried = carried_environment(finished, layout)
     names |= {f"{name}={value}": f"{name}={carried[name]}" for name, value in finished.inherited.items()}
@@ -207,6 +208,7 @@ def _options(making: Making) -> dict[str, Any]:
     values = finished.options.to_dict()
     values |= {"file": place(str(finished.source)), "flags": list(finished.flag_names), "args": args}
     values |= {"toolchain": "auto", "compiler": None, "mcc": None, "musa_path": None, "run_in": None}
+    values["stdin"] = place(str(finished.stdin)) if finished.stdin else None
     if request["oracle"][0] == "command":
         words = [place(part) if (finished.where / part).is_file() else part for part in request["oracle"][1]]
         values["oracle"] = shlex.join(words)

@@ -10,15 +10,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from mccprobe.base.errors import BadReport
+from mccprobe.base.errors import BadElf, BadReport
 from mccprobe.base.files import TEMPORARY
 from mccprobe.explain.bundle.run import FinishedRun
 from mccprobe.explain.bundle.sources import Layout, needed_files
+from mccprobe.objects.binary.elf import SHF_ALLOC, is_elf, parse_elf
 from mccprobe.report.scrub import Private, Scrubber, private_names
 from mccprobe.targets.llvm.command import is_source, language, split_arguments
 from mccprobe.targets.llvm.inherited import VARIABLES, added_arguments, header_folders
 from mccprobe.targets.protocol import Toolchain
 
+_DEBUG = (".debug_", ".zdebug_")
 _TEXT_PROBE = 1 << 16  # bytes in which a NUL makes a file no text
 
 
@@ -39,18 +41,36 @@ class Making:
     files: list[tuple[str, str]] = field(default_factory=list)
 
     def add(self, name: str, data: bytes, key: str = "") -> bool:
-        """Put a file in, scrubbed if it is text; False if it is no text and holds a private name."""
+        """Put a file in, scrubbed if it is text; False if it is no text and holds a private name.
+
+        In the debug information of an object (-g names folders) private names are overwritten.
+        """
         if is_text(data):
             data = self.scrubber.text(data.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
         elif self.scrubber.private_in(data):
-            self.left_out.append(name)
-            return False
+            data = blank_debug_information(data, self.scrubber)
+            if self.scrubber.private_in(data):
+                self.left_out.append(name)
+                return False
         path = self.staging / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(data)
         if key:
             self.files.append((name, key))
         return True
+
+
+def blank_debug_information(data: bytes, scrubber: Scrubber) -> bytes:
+    """An ELF object with private names overwritten in sections that no program loads; other bytes as they are."""
+    try:
+        sections = parse_elf(data).sections if is_elf(data) else ()
+    except BadElf:
+        return data
+    for section in sections:
+        if section.name.startswith(_DEBUG) and not section.flags & SHF_ALLOC and section.size:
+            end = section.offset + section.size
+            data = data[: section.offset] + scrubber.blanked(data[section.offset : end]) + data[end:]
+    return data
 
 
 def machine_names(finished: FinishedRun, cache: Path) -> tuple[Private, ...]:
@@ -116,6 +136,7 @@ def user_files(finished: FinishedRun) -> list[Path]:
     description = finished.source.parent / "kernel.toml"
     if finished.request["oracle"][0] == "kernel" and description.is_file():
         more.append(description)
+    more += [finished.stdin] if finished.stdin is not None and finished.stdin.is_file() else []
     more += [finished.where / name for name in finished.request["oracle"][1] if (finished.where / name).is_file()]
     normal = [Path(os.path.normpath(path.absolute())) for path in more]
     own = [path for path in normal if not str(path).startswith("/usr/")]

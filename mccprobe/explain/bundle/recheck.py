@@ -19,6 +19,8 @@ from pathlib import Path
 from typing import Any
 
 from mccprobe.base.errors import BadDataFile, BadReport, BudgetSpent, MccprobeError
+from mccprobe.base.files import file_digest
+from mccprobe.base.paths import is_file, is_folder, read_file, resolved
 from mccprobe.bisection.options import BisectOptions
 from mccprobe.bisection.plan import make_plan
 from mccprobe.bisection.request import BisectRequest
@@ -27,8 +29,8 @@ from mccprobe.bisection.workspace import Workspace, open_workspace
 from mccprobe.build.executor import Executor
 from mccprobe.build.journal import Journal
 from mccprobe.build.ledger import Ledger
-from mccprobe.build.store import RunDirectory, file_digest
-from mccprobe.explain.bundle.archive import unpack
+from mccprobe.build.store import RunDirectory
+from mccprobe.explain.bundle.archive import MAX_BYTES, unpack
 from mccprobe.explain.bundle.make import HERE
 from mccprobe.explain.bundle.make import SCHEMA_VERSION as BUNDLE_VERSION
 from mccprobe.oracle.checks import ReferenceOracle
@@ -41,6 +43,8 @@ from mccprobe.targets.llvm.inherited import VARIABLES
 SCHEMA_VERSION = 1
 RUNS = 2  # of the bad build: one lucky run is not "gone"
 MISS = 0.01  # chance of calling a flaky fault gone
+# what a report from outside may ask for: times in seconds
+MOST_ASKED = {"count": 1000, "spot_checks": 1000, "timeout": 86_400.0, "compile_timeout": 86_400.0}
 MOST_RUNS = 200
 
 
@@ -99,12 +103,12 @@ class Recheck:
 def read_report(path: Path, scratch: Path) -> OldReport:
     """A report's folder, or its archive unpacked below `scratch`. Raises BadReport."""
     folder = path
-    if not path.is_dir():
-        if not path.is_file():
+    if not is_folder(path):
+        if not is_file(path):
             raise BadReport(f"{path}: no such report")
         folder = unpack(path, Path(tempfile.mkdtemp(dir=scratch)))
     try:
-        document = json.loads((folder / "bundle.json").read_text("utf-8"))
+        document = json.loads(read_file(folder / "bundle.json", MAX_BYTES).decode("utf-8"))
         if document["schema_version"] != BUNDLE_VERSION:
             version = document["schema_version"]
             raise BadReport(f"{path}: report version {shorten(repr(version))}, this mccprobe reads {BUNDLE_VERSION}")
@@ -120,11 +124,13 @@ def read_report(path: Path, scratch: Path) -> OldReport:
         }
         if not environment.keys() <= set(VARIABLES):
             raise BadReport(f"{path}: environment: expected no other variables than {', '.join(VARIABLES)}")
+        asked = BisectOptions.from_dict(options, str(path))
+        _require_bounded(path, asked)
         return OldReport(
             name=str(path), folder=folder, title=str(document["title"]), toolchain=str(document["toolchain"]),
             simulated=bool(document["simulated"]), compiler=str(document["compiler"]["version"]),
-            status=str(document["status"]), culprit=document["culprit"], bad=dict(document["bad"]),
-            expected=dict(document["expected"]), options=BisectOptions.from_dict(options, str(path)),
+            status=str(document["status"]), culprit=document["culprit"] and dict(document["culprit"]),
+            bad=dict(document["bad"]), expected=dict(document["expected"]), options=asked,
             runs=_runs_needed(document.get("failure_rate")), environment=environment,
             configuration=str(document.get("configuration", "")),
         )  # fmt: skip
@@ -132,6 +138,14 @@ def read_report(path: Path, scratch: Path) -> OldReport:
         raise BadReport(f"{path}: holds no bundle.json: {error.strerror}") from error
     except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError, BadDataFile) as error:
         raise BadReport(f"{path}: bundle.json is not what mccprobe writes: {shorten(str(error), 200)}") from error
+
+
+def _require_bounded(path: Path, options: BisectOptions) -> None:
+    """An archive from outside does not decide that it is tried for ever. Raises BadReport."""
+    for name, most in MOST_ASKED.items():
+        value = getattr(options, name)
+        if value > most:
+            raise BadReport(f"{path}: options.{name} is {shorten(str(value))}, expected at most {most}")
 
 
 def _runs_needed(rate: dict[str, float] | None) -> int:
@@ -146,7 +160,7 @@ def _require_whole(path: Path, folder: Path, files: dict[str, str]) -> None:
     """Every file is there as it was written. Raises BadReport."""
     for name, digest in files.items():
         file = folder / name
-        if not file.resolve().is_relative_to(folder.resolve()) or not file.is_file():
+        if not resolved(file).is_relative_to(resolved(folder)) or not is_file(file):
             raise BadReport(f"{path}: {shorten(name)} is missing")
         if file_digest(file) != digest:
             raise BadReport(f"{path}: {name} was changed after the report was written")
@@ -174,6 +188,10 @@ def recheck(
             journal.close()
     except MccprobeError as error:
         return replace(row, text=error.message)
+    except FileNotFoundError as error:
+        if not str(error.filename or "").startswith(str(scratch)):
+            raise
+        return replace(row, text=f"{error.filename}: removed while it was used: by the program or the oracle")
 
 
 def _with_compiler(report: OldReport, compiler: str) -> BisectOptions:

@@ -50,6 +50,7 @@ class Check:
     """How a program is judged. command: argv with PROGRAM for the program, run in the work folder.
 
     kind: "reference" (compare with `expected` and `expected_status`), "kernel" or "command".
+    stdin: the file that the program reads from standard input, "" for none.
     """
 
     kind: str
@@ -59,6 +60,13 @@ class Check:
     expected_status: int = 0
     bad_if_timeout: bool = False
     bad_if_crash: bool = False
+    stdin: str = ""
+    files: Mapping[str, bytes] = field(default_factory=dict)
+
+    @property
+    def as_expected(self) -> str:
+        """The condition of a shell: the files that the program wrote are those of the reference."""
+        return "".join(f" && cmp -s {shlex.quote(f'./{name}')} {_wanted(name)}" for name in self.files)
 
 
 @dataclass(frozen=True)
@@ -128,6 +136,8 @@ def repro_script(repro: Repro) -> str:
         parts += [f"chmod +x {shlex.quote(name)}"] if name in repro.executable else []
     if repro.check.kind == "reference":
         parts += _file("expected.out", repro.check.expected)
+        for name, content in repro.check.files.items():
+            parts += _file(f"expected.files/{name}", content)
     if repro.configuration:
         parts += [
             "", "# the options that the compiler read by itself, for one that reads no file of its own",
@@ -225,13 +235,24 @@ def _run(name: str, check: Check) -> list[str]:
     """Run one program; its status is in $status, what it printed in NAME.out."""
     argv = [argument.replace("PROGRAM", f"./{name}") for argument in check.command]
     seconds = f"{max(1, round(check.timeout_s))}"
-    return [f"${{limit:+$limit {seconds}}}{_args(argv)} >{name}.out 2>{name}.err; status=$?"]
+    stdin = shlex.quote(check.stdin or "/dev/null")
+    cleared = [f"rm -f{''.join(f' {shlex.quote(one)}' for one in _own(check.files))}"] if check.files else []
+    return [*cleared, f"${{limit:+$limit {seconds}}}{_args(argv)} <{stdin} >{name}.out 2>{name}.err; status=$?"]
+
+
+def _own(files: Mapping[str, bytes]) -> list[str]:
+    return [f"./{name}" for name in files]
+
+
+def _wanted(name: str) -> str:
+    return shlex.quote(f"./expected.files/{name}")
 
 
 def _reference_right(repro: Repro) -> list[str]:
     check = repro.check
     if check.kind == "reference":
-        condition = f'cmp -s good.out expected.out && [ "$status" -eq {_shell_status(check.expected_status)} ]'
+        status = _shell_status(check.expected_status)
+        condition = f'cmp -s good.out expected.out && [ "$status" -eq {status} ]{check.as_expected}'
     else:
         condition = '[ "$status" -eq 0 ]'
     return [f'{{ {condition}; }} || cannot "the reference build is not right with this compiler (status $status)"']
@@ -248,7 +269,8 @@ def _verdict(check: Check) -> list[str]:
     if check.kind == "reference":
         status = _shell_status(check.expected_status)
         lines.append(
-            f'if cmp -s bad.out expected.out && [ "$status" -eq {status} ]; then gone "as right as the reference"; fi'
+            f'if cmp -s bad.out expected.out && [ "$status" -eq {status} ]{check.as_expected}; '
+            'then gone "as right as the reference"; fi'
         )
     answer = "present" if check.bad_if_timeout else "cannot"
     lines.append(f'if {timed_out}; then {answer} "no end within the time limit"; fi')

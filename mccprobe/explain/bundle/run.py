@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from mccprobe.base.errors import BadReport, CompilerNotFound, MccprobeError
+from mccprobe.base.paths import read_file, require_plain_folder
 from mccprobe.bisection.options import BisectOptions
 from mccprobe.bisection.request import digest_of
 from mccprobe.report.bug_report import bisect_part
@@ -23,6 +24,8 @@ from mccprobe.targets.llvm.command import link_options, mllvm_value, split_argum
 from mccprobe.targets.llvm.inherited import VARIABLES
 from mccprobe.targets.protocol import Toolchain, Wanted
 
+READ_VERSIONS = (1, 2)  # of run.json and result.json
+MOST_DOCUMENT_BYTES = 256 << 20  # of run.json and result.json: some kilobytes
 REDUCED = "reduced"  # folder of a run in which `mccprobe reduce` works
 _ASKED = (
     "toolchain", "compiler", "version", "source", "source_sha256", "args", "flags", "inputs", "link_args",
@@ -30,7 +33,7 @@ _ASKED = (
 )  # fmt: skip
 
 
-_ASKED_LATELY = ("environment", "configuration")  # a run of an earlier mccprobe does not say
+_ASKED_LATELY = ("environment", "configuration", "stdin")  # a run of an earlier mccprobe does not say
 
 
 @dataclass(frozen=True)
@@ -92,6 +95,12 @@ class FinishedRun:
         return Path(named) if named else None
 
     @property
+    def stdin(self) -> Path | None:
+        """What the program read from standard input."""
+        named = self.request.get("stdin")
+        return Path(named) if named else None
+
+    @property
     def culprit(self) -> dict[str, Any]:
         """The culprit of the result, {} without one."""
         return dict(bisect_part(self.result).get("culprit") or {})
@@ -133,7 +142,7 @@ class FinishedRun:
 
 def _document(path: Path) -> dict[str, Any]:
     try:
-        document = json.loads(path.read_text("utf-8", "surrogateescape"))
+        document = json.loads(read_file(path, MOST_DOCUMENT_BYTES, follow=False).decode("utf-8", "surrogateescape"))
     except OSError as error:
         raise BadReport(
             f"{path}: {error.strerror or error}", hint="name the run directory of mccprobe why or bisect, finished"
@@ -146,9 +155,16 @@ def _document(path: Path) -> dict[str, Any]:
 
 
 def open_run(root: Path) -> FinishedRun:
-    """Read a finished run. Raises BadReport."""
+    """Read a finished run. Raises BadReport, UnsafeRunFolder."""
+    require_plain_folder(root)
     result = _document(root / "result.json")
     asked = _document(root / "run.json")
+    for name, document in (("result.json", result), ("run.json", asked)):
+        if document.get("schema_version") not in READ_VERSIONS:
+            raise BadReport(
+                f"{root / name}: format {shorten(repr(document.get('schema_version')))}; this mccprobe reads 1 and 2",
+                hint="another version of mccprobe wrote it",
+            )
     of_why = "minimal_flag_sets" in result
     try:
         bisect = _checked_result(bisect_part(result))
@@ -184,6 +200,8 @@ def _checked_request(request: dict[str, Any]) -> dict[str, Any]:
         raise TypeError("request.environment holds other variables than it may")
     if not isinstance(request["configuration"], str | None):
         raise TypeError("request.configuration is no text")
+    if not isinstance(request["stdin"], str | None):
+        raise TypeError("request.stdin is no text")
     flags = request["flags"]
     if not isinstance(flags, list) or not all(flag and _texts(flag) for flag in flags):
         raise TypeError("request.flags is no list of arguments")

@@ -15,15 +15,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from mccprobe.base.errors import BudgetSpent, SourceDoesNotCompile, UnknownFlag
+from mccprobe.base.files import file_digest
 from mccprobe.bisection.target import Judge
 from mccprobe.bisection.workspace import Workspace
-from mccprobe.build.store import file_digest
 from mccprobe.explain.deadline import Deadline
 from mccprobe.oracle.verdict import Verdict
 from mccprobe.report.why_record import FlagSet, FlagSets, StepState
 from mccprobe.search.confidence import MAX_CONFIRMATIONS, EdgeEvidence
 from mccprobe.search.flaky import ESTIMATE_BADS, ESTIMATE_RUNS, UNRESOLVED_RUNS
 from mccprobe.search.subsets import SubsetResult, minimal_sets
+from mccprobe.targets import registry
 from mccprobe.targets.flags.catalogue import ResolvedFlag, load_catalogue, promise_sentences
 
 MOST_BUILDS = 500  # of one search: 10 flags in pairs need some 30; a tree of many large sets has no end
@@ -253,10 +254,20 @@ class _FlagSearch:
                 continue
             self.opened[bundle] = members
             inside = (found - {bundle}).union(members)
+            if self.builds.verdict(inside) is Verdict.UNRESOLVED:
+                inside = self._without_unbuildable(inside, members)
             if self.builds.verdict(inside) is not Verdict.BAD:
+                entry = self.builds.flags[bundle].flag
+                # of clang's own bundles every member is known
+                rest = (
+                    "it needs what the bundle does besides them (-ffast-math also links start-up code that flushes "
+                    "subnormals)"
+                    if entry and registry.bundles_are_public(entry.compilers)
+                    else "it lies in a part of the bundle that is not public, or in their interplay"
+                )
                 self.notes.append(
                     f"{bundle} is a bundle; its members that are known ({', '.join(members)}) in its place do not "
-                    "show the fault: it lies in a part of the bundle that is not public, or in their interplay"
+                    f"show the fault: {rest}"
                 )
                 continue
             result = self._search([text for text in self.builds.flags if text in inside])
@@ -264,6 +275,11 @@ class _FlagSearch:
             if opened:
                 return opened
         return [found]
+
+    def _without_unbuildable(self, inside: Subset, members: Sequence[str]) -> Subset:
+        """The same set less the members that this compiler does not take."""
+        rest = inside - frozenset(members)
+        return inside - {name for name in members if self.builds.tally(rest | {name}) is None}
 
     def _members(self, bundle: str, beside: Subset) -> tuple[str, ...]:
         """Names of the members of a bundle that can be tried; () for a flag that is no bundle."""

@@ -25,6 +25,7 @@ from mccprobe.oracle.verdict import Verdict
 from mccprobe.report.record import BisectReport, Culprit
 from mccprobe.report.why_record import StepState, Where
 from mccprobe.targets import registry
+from mccprobe.targets.flags.levels import code_generator_level, levels_in
 from mccprobe.targets.llvm.llvm_tools import LlvmTool, find_tool, llvm_options, plugins
 
 MOST_FUNCTIONS = 3  # shown of a pass that changed more than one
@@ -272,15 +273,15 @@ class _Work:
 
     def _pipeline(self, opt: LlvmTool) -> str:
         """The compiler's pipeline as opt prints it; with the build's options where opt takes them."""
-        levels = [argument for argument in self.cc1 if argument.startswith("-O") and len(argument) <= 3]
-        level = (levels or ["-O0"])[-1]
+        last = (levels_in(self.cc1) or ["-O0"])[-1]  # -Os and -Oz have pipelines of their own
+        level = last.lstrip("-") if last in ("-Os", "-Oz") else f"O{code_generator_level(self.cc1)}"
         given = [*plugins(self.cc1), *llvm_options(self.cc1), *self.unit.options]
         with self.unit.ledger.run.scratch("pipeline") as scratch:
             empty = scratch / "empty.ll"
             empty.write_text("define void @f() {\n  ret void\n}\n")
             for options in (given, []):
                 text = _ask(
-                    opt, *options, f"-passes=default<{level.lstrip('-')}>", "-print-pipeline-passes",
+                    opt, *options, f"-passes=default<{level}>", "-print-pipeline-passes",
                     "-disable-output", str(empty),
                 )  # fmt: skip
                 if text:

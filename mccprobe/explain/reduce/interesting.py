@@ -103,7 +103,7 @@ def measure(task: Task, source: Path, folder: Path) -> Oracle:
             raise Refused("the reference does not build")
         expected = None
         if choice.kind == "reference":
-            seen = observe(good, choice.run_args, choice.run_in or folder, choice.timeout_s)
+            seen = observe(good, choice.run_args, choice.run_in or folder, choice.timeout_s, choice.stdin)
             if seen.timed_out or seen.returncode != task.reference_status or seen.stdout_bytes > len(seen.stdout):
                 raise Refused(f"the reference: {seen.describe()}")
             expected = Expected(seen.stdout, seen.returncode)
@@ -113,7 +113,7 @@ def measure(task: Task, source: Path, folder: Path) -> Oracle:
     if not build(request, source, request.bad_args, request.link_args, bad):
         raise Refused("the bad build does not build")
     if choice.kind == "reference":
-        seen = observe(bad, choice.run_args, choice.run_in or folder, choice.timeout_s)
+        seen = observe(bad, choice.run_args, choice.run_in or folder, choice.timeout_s, choice.stdin)
         if seen.returncode != task.bad_status:
             raise Refused(f"the bad build: {seen.describe()}")
     outcome = oracle.judge(bad, folder)
@@ -205,7 +205,8 @@ def screened(task: Task, source: Path, folder: Path, oracle: Oracle, sanitizer: 
     args = [*(request.reference_args or request.args), "-O0", *sanitizer]
     if not build(request, source, args, [*request.link_args, *sanitizer], program):
         raise Refused(f"does not build with {' '.join(sanitizer)}")
-    seen = observe(program, oracle.command(str(program))[1:], choice.run_in or folder, choice.timeout_s * 4)
+    where = choice.run_in or folder
+    seen = observe(program, oracle.command(str(program))[1:], where, choice.timeout_s * 4, choice.stdin)
     complaint = COMPLAINT.search(seen.stderr)
     if complaint:
         raise Refused(f"{' '.join(sanitizer)}: {complaint.group().decode()}")

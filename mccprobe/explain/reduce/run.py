@@ -28,7 +28,7 @@ from typing import Any
 
 from mccprobe.base.console import number_of, visible
 from mccprobe.base.errors import CannotReduce, ToolchainError
-from mccprobe.base.files import replace_file
+from mccprobe.base.files import file_digest, replace_file
 from mccprobe.base.process import RunSpec, folder_outside, run
 from mccprobe.bisection.request import BisectRequest
 from mccprobe.build.executor import LocalExecutor
@@ -36,7 +36,7 @@ from mccprobe.build.journal import Journal
 from mccprobe.build.ledger import Ledger
 from mccprobe.build.program import Rest
 from mccprobe.build.record import Build, of_command
-from mccprobe.build.store import RunDirectory, disk_errors, file_digest
+from mccprobe.build.store import RunDirectory, disk_errors
 from mccprobe.explain.bundle.sources import absolute_paths
 from mccprobe.explain.deadline import Deadline
 from mccprobe.explain.reduce.interesting import (
@@ -323,7 +323,7 @@ def _statuses(request: BisectRequest, source: Path, scratch: Path) -> tuple[tupl
         choice = request.oracle
         arguments = choice.run_args if choice.kind != "kernel" else ()
         if choice.kind == "reference":
-            seen = observe(program, arguments, choice.run_in or scratch, choice.timeout_s)
+            seen = observe(program, arguments, choice.run_in or scratch, choice.timeout_s, choice.stdin)
             longest = max(longest, seen.seconds)
             statuses.append(seen.returncode if seen.returncode is not None else 0)
         else:

@@ -156,6 +156,7 @@ def _options_for(options: BisectOptions, other: _Other, toolchain: str) -> Bisec
     chosen = options.toolchain if other.named else toolchain  # a stand-in is not chosen silently for a user's kernel
     return replace(
         options, file=str(other.path), args=args, toolchain=chosen, case=other.case, run_args=None, run_in=None,
+        stdin=None,
         oracle=options.oracle if other.named else None, profile=False,
     )  # fmt: skip
 

@@ -6,6 +6,7 @@ they go side by side) and goes through the ledger: nothing is built twice, and a
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Sequence
 from concurrent.futures import Future
@@ -51,12 +52,12 @@ class Built:
 
 
 class PlainBuilder:
-    """Builds the program of one workspace at -O0."""
+    """Builds the program of one workspace at -O0. driver: of another compiler than the workspace's."""
 
-    def __init__(self, workspace: Workspace) -> None:
+    def __init__(self, workspace: Workspace, driver: Sequence[str] = ()) -> None:
         request = workspace.request
         self.workspace = workspace
-        self.driver = tuple(request.toolchain.driver)
+        self.driver = tuple(driver or request.toolchain.driver)
         self.sources = (str(request.source), *request.inputs)
         self.args = (*plain_options(request.args), "-O0", "-w")
         self.link_args = (*plain_options(without_language(request.args)), *request.link_args)
@@ -83,8 +84,27 @@ class PlainBuilder:
             for name in self.sources
         ]
 
-    def build(self, extra: Extra) -> Built:
-        """Compile and link."""
+    def texts(self, extra: Extra) -> list[str]:
+        """The IR of the sources that compile, as text."""
+        jobs = [
+            self._job((*self.args, *extra.compile_args, "-S", "-emit-llvm", name, "-o", OUTPUT),
+                      f"{extra.name} {Path(name).name}", suffix=".ll")
+            for name in self.sources if name not in self.foreign
+        ]  # fmt: skip
+        made = [future.result().object for future in [self.workspace.ledger.submit(job) for job in jobs]]
+        return [self.run.object_path(digest).read_text("utf-8", "replace") for digest in made if digest]
+
+    def build(self, extra: Extra, text: str | None = None) -> Built:
+        """Compile and link. text: IR in place of the source under examination."""
+        if text is not None:
+            data = text.encode("utf-8", "surrogateescape")
+            name = f"unit/screen-{hashlib.sha256(data).hexdigest()[:16]}.ll"
+            path = self.run.root / name
+            if not path.is_file():
+                self.run.write_text(name, text)
+            changed = PlainBuilder(self.workspace, self.driver)
+            changed.sources = (str(path), *self.sources[1:])
+            return changed.build(extra)
         inputs = []
         for part in self.start(extra):
             if isinstance(part, str):

@@ -19,6 +19,7 @@ from pathlib import Path
 from mccprobe.bisection.workspace import Workspace
 from mccprobe.build.job import OUTPUT
 from mccprobe.explain.bundle.sources import needed_files
+from mccprobe.explain.screen.setjmp import volatile_where_changed
 from mccprobe.report.why_record import ScreenCheck, ScreenOutcome
 
 NAME = "promises in the source"
@@ -32,11 +33,7 @@ _EFFECTS = re.compile(
     r"\b(?:readnone|readonly|writeonly|argmemonly|inaccessiblememonly|willreturn)\b|\bmemory\([^)]*\)"
 )
 _ASSUME = re.compile(r"^[ \t]+(?:tail |notail )?call void @llvm\.assume\(.*$", re.MULTILINE)
-_FUNCTION = re.compile(r"^define [^\n]*\{\n.*?^\}$", re.MULTILINE | re.DOTALL)
-_TWICE = re.compile(r"\b(?:call|invoke) [^\n]*@_*(?:sig)?setjmp\(")
 _HANDLERS = re.compile(r"\b(?:call|invoke) [^\n]*@(?:__sysv_|bsd_)?(?:signal|sigaction|sigset)\(")
-_LOAD = re.compile(r"^([ \t]+%\S+ = load )(?!atomic|volatile)", re.MULTILINE)
-_STORE = re.compile(r"^([ \t]+store )(?!atomic|volatile)", re.MULTILINE)
 _GLOBAL_ACCESS = re.compile(
     r"^([ \t]+(?:%\S+ = load|store) )(?!atomic|volatile)(?=[^\n]*\* @|[^\n]*ptr @)", re.MULTILINE
 )
@@ -68,18 +65,6 @@ def _without_effects(module: str) -> str:
     return "".join(_EFFECTS.sub("", line) if _GROUP.match(line) or _SIGNATURE.search(line) else line for line in lines)
 
 
-def _volatile_locals(module: str) -> str:
-    """Every access of a function that setjmp returns into is made."""
-
-    def change(found: re.Match[str]) -> str:
-        text = found.group()
-        if not _TWICE.search(text):
-            return text
-        return _STORE.sub(r"\1volatile ", _LOAD.sub(r"\1volatile ", text))
-
-    return _FUNCTION.sub(change, module)
-
-
 def _volatile_globals(module: str) -> str:
     return _GLOBAL_ACCESS.sub(r"\1volatile ", module) if _HANDLERS.search(module) else module
 
@@ -93,7 +78,7 @@ PROMISES = (
         _without_effects,
     ),
     Promise("an assumption", re.compile(r"assume"), lambda module: _ASSUME.sub("", module)),
-    Promise("plain locals around setjmp", re.compile(r"setjmp"), _volatile_locals),
+    Promise("plain locals around setjmp", re.compile(r"setjmp"), volatile_where_changed),
     Promise("plain variables beside a signal handler", re.compile(r"\bsig(?:nal|action|set)\b"), _volatile_globals),
 )
 
@@ -141,13 +126,13 @@ class PromiseCheck:
         self._lock = threading.Lock()  # the rows run side by side and write the same module
 
     def __call__(self) -> ScreenCheck:
-        module = self._module()
+        module = self.module()
         if module is None:
             return ScreenCheck(NAME, "program", ScreenOutcome.NOT_RUN, "the front end gives no IR")
         changed, kinds = without_promises(module, None if self.from_ir else self._own_text())
         if kinds:
             told = ", ".join(kinds)
-            check = self._compare(NAME, module, changed, f"{told}: it does not hold, or the fault needs it")
+            check = self.compare(NAME, module, changed, f"{told}: it does not hold, or the fault needs it")
             if check.outcome is not ScreenOutcome.CLEAN:
                 return check
             kinds = [f"{told}: not to blame ({check.text})"]
@@ -158,15 +143,15 @@ class PromiseCheck:
 
     def in_ir(self, option: str, means: str) -> ScreenCheck:
         """The row of one of clang's options where the source is IR, which clang does not apply it to."""
-        module = self._module()
+        module = self.module()
         if module is None:
             return ScreenCheck(option, "program", ScreenOutcome.NOT_RUN, "the IR cannot be printed")
         changed = IN_IR[option](module)
         if changed == module:
             return ScreenCheck(option, "program", ScreenOutcome.CLEAN, "the IR has nothing that it would leave out")
-        return self._compare(option, module, changed, means)
+        return self.compare(option, module, changed, means)
 
-    def _module(self) -> str | None:
+    def module(self) -> str | None:
         """The IR before the first pass, as text."""
         source, ledger = self.workspace.unit.recorded, self.workspace.ledger
         if not source.counter.has_ir:
@@ -177,7 +162,8 @@ class PromiseCheck:
         outcome = ledger.compile(job)
         return ledger.run.object_path(outcome.object).read_text("utf-8", "surrogateescape") if outcome.object else None
 
-    def _compare(self, name: str, module: str, changed: str, means: str) -> ScreenCheck:
+    def compare(self, name: str, module: str, changed: str, means: str) -> ScreenCheck:
+        """Is the changed module right, built as the bad build is?"""
         plain, other = (self._compile(text) for text in (module, changed))
         if plain is None or other is None:
             return ScreenCheck(name, "program", ScreenOutcome.NOT_RUN, "the IR as text cannot be compiled")
@@ -196,8 +182,7 @@ class PromiseCheck:
         name = f"unit/screen-{hashlib.sha256(data).hexdigest()[:16]}.ll"
         path = self.workspace.ledger.run.root / name
         with self._lock:
-            if not path.is_file():
-                self.workspace.ledger.run.write_text(name, module)
+            self.workspace.ledger.run.write_text(name, module)
         argv = source.counter.at_limit(
             source.jobs[source.active], str(path), OUTPUT, limit=None, options=unit.options, bitcode=True
         )

@@ -10,7 +10,7 @@ import re
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from mccprobe.base.errors import SourceDoesNotCompile, ToolchainError
 from mccprobe.base.process import RunSpec, run
@@ -20,6 +20,8 @@ from mccprobe.bisection.workspace import Workspace
 from mccprobe.explain.deadline import Deadline
 from mccprobe.explain.flag_sets.search import good_runs_needed
 from mccprobe.explain.screen.build import Extra, PlainBuilder, plain_options
+from mccprobe.explain.screen.fast_math import has_bundle, parts_named
+from mccprobe.explain.screen.ir import IrChecks
 from mccprobe.explain.screen.promises import NAME as PROMISES
 from mccprobe.explain.screen.promises import PromiseCheck
 from mccprobe.explain.screen.repeats import EMULATOR_TRAP, RepeatChecks
@@ -59,12 +61,13 @@ class Switch:
     means: str
 
 
+NO_FAST_MATH = "-fno-fast-math"
 SWITCHES = (
     Switch("-fno-strict-aliasing", "the program may access memory as another type than it has (strict aliasing)"),
     Switch("-fwrapv", "the program may rely on signed overflow"),
     Switch("-fno-finite-loops", "the program may rely on a loop without end"),
     Switch("-ffp-contract=off", "the result depends on the contraction of products and sums, which is allowed"),
-    Switch("-fno-fast-math", "the result depends on -ffast-math, a promise of the user"),
+    Switch(NO_FAST_MATH, "the result depends on -ffast-math, a promise of the user"),
 )
 
 Row = tuple[str, str, Callable[[], ScreenCheck]]
@@ -73,9 +76,15 @@ Row = tuple[str, str, Callable[[], ScreenCheck]]
 def screen(request: BisectRequest, workspace: Workspace, *, tell: Callable[[str], None], deadline: Deadline) -> Screen:
     """All checks of the build under examination. Raises what the toolchain raises when it is gone."""
     checks = ScreenChecks(workspace, deadline)
-    rows = checks.rows()
+    return answered(checks, checks.rows(), tell=tell, deadline=deadline)
+
+
+def answered(
+    checks: ScreenChecks, rows: Sequence[Row], *, tell: Callable[[str], None], deadline: Deadline, workers: int = 0
+) -> Screen:
+    """These rows, run side by side and weighed. workers: threads, 0 for as many as trials run at once."""
     found: dict[int, ScreenCheck] = {}
-    pool = ThreadPoolExecutor(max_workers=max(2, workspace.ledger.executor.width))
+    pool = ThreadPoolExecutor(max_workers=workers or max(2, checks.workspace.ledger.executor.width))
     try:
         futures = {pool.submit(_within, deadline, row): index for index, row in enumerate(rows)}
         for future in as_completed(futures):
@@ -123,6 +132,7 @@ class ScreenChecks:
         self.sanitizers = SanitizerChecks(self.builder, self.runs, deadline)
         self.repeats = RepeatChecks(workspace, self.runs)
         self.promises = PromiseCheck(workspace, self._turns_right, from_ir=self.builder.from_ir)
+        self.ir = IrChecks(self.promises.module, self._text_at_o0, self.promises.compare)
 
     def rows(self) -> list[Row]:
         switches: list[Row] = [(switch.option, "program", self._switch(switch)) for switch in SWITCHES]
@@ -130,12 +140,28 @@ class ScreenChecks:
             *self.sanitizers.rows(),
             ("warnings", "program", self._warnings),
             ("-O0", "program", self._plain),
-            (PATTERN, "program", self._pattern),
+            *self._filled(),
             (HEAP, "program", self._heap),
             *switches,
             (PROMISES, "program", self.promises),
             *self.repeats.rows(),
         ]
+
+    def cheap_rows(self) -> list[Row]:
+        """Those that cost one compile and one run each, and no trial of the bad build."""
+        return [
+            *self.sanitizers.cheap_rows(),
+            ("warnings", "program", self._warnings),
+            *self._filled(cheap=True),
+        ]
+
+    def ir_of(self, text: str) -> IrChecks:
+        """The same checks of another module of this program."""
+        return IrChecks(lambda: text, self._text_at_o0, self.promises.compare)
+
+    def _filled(self, *, cheap: bool = False) -> list[Row]:
+        """What has no value in the source: locals of a language, and in IR poison and undef as well."""
+        return self.ir.rows(cheap=cheap) if self.builder.from_ir else [(PATTERN, "program", self._pattern)]
 
     # -- static ---------------------------------------------------------------------------------
 
@@ -174,6 +200,14 @@ class ScreenChecks:
         prefix = (*(environment_prefix(MALLOC_PERTURB_=_FILL) if fill else ()), *self.runs.fixed)
         return self.runs.judged(program, built.digest, "-O0", ordinal, prefix=prefix), "", built.command
 
+    def _text_at_o0(self, text: str, ordinal: int) -> tuple[Outcome | None, str]:
+        """The same of IR text in place of the source."""
+        built = self.builder.build(Extra("-O0"), text)
+        if built.digest is None:
+            return None, built.reason
+        program = self.workspace.ledger.run.object_path(built.digest)
+        return self.runs.judged(program, built.digest, "-O0", ordinal, prefix=self.runs.fixed), ""
+
     def _plain(self) -> ScreenCheck:
         outcome, reason, command = self._at_o0(Extra("-O0"))
         if outcome is None:
@@ -189,8 +223,6 @@ class ScreenChecks:
 
     def _pattern(self) -> ScreenCheck:
         """Uninitialised stack gets a value: a program that reads none of it prints the same."""
-        if self.builder.from_ir:
-            return ScreenCheck(PATTERN, "program", NOT_RUN, "the front end does it, and the source is LLVM IR")
         plain, reason, _ = self._at_o0(Extra("-O0"))
         filled, reason_too, command = self._at_o0(Extra("pattern", (PATTERN,)))
         if plain is None or filled is None:
@@ -200,8 +232,7 @@ class ScreenChecks:
     def _heap(self) -> ScreenCheck:
         """The same of memory that malloc gives, for programs of any language."""
         control = self.workspace.ledger.run.root / "unit" / "screen-heap.c"
-        if not control.is_file():
-            self.workspace.ledger.run.write_text(f"unit/{control.name}", _FILL_CONTROL)
+        self.workspace.ledger.run.write_text(f"unit/{control.name}", _FILL_CONTROL)
         proof = self.builder.compile_alone(control, Extra("heap", ("-x", "c")))
         prefix = environment_prefix(MALLOC_PERTURB_=_FILL)
         path = str(self.workspace.ledger.run.object_path(proof.digest)) if proof.digest else ""
@@ -251,9 +282,22 @@ class ScreenChecks:
             unit = judge.program.unit
             if unit.base == self.workspace.unit.base:
                 return ScreenCheck(option, "program", CLEAN, "changes nothing: the same object", command)
-            return self._turns_right(option, command, judge, unit.base[unit.recorded.active], means=switch.means)
+            found = self._turns_right(option, command, judge, unit.base[unit.recorded.active], means=switch.means)
+            if option == NO_FAST_MATH and found.outcome is FINDING and has_bundle(self.request.bad_args):
+                return replace(found, text=f"{found.text}\n{parts_named(self._without_part)}")
+            return found
 
         return check
+
+    def _without_part(self, option: str) -> Verdict | None:
+        """The bad build with this option as well; None where the object is the same."""
+        judge = self.workspace.variant((*self.request.flags, (option,)), f"screen{option}")
+        unit = judge.program.unit
+        if unit.base == self.workspace.unit.base:
+            return None
+        judge = Judge(judge.program, judge.oracle, self.workspace.journal)
+        verdicts = [judge.run(unit.base[unit.recorded.active]).verdict for _ in range(self._good_runs())]
+        return next((verdict for verdict in verdicts if verdict is not Verdict.GOOD), Verdict.GOOD)
 
     def _turns_right(
         self, name: str, command: Sequence[str], judge: Judge, digest: str, *, means: str, same: str | None = None

@@ -19,17 +19,22 @@ from mccprobe.bisection.workspace import Workspace
 from mccprobe.build.program import LinkFailure
 from mccprobe.build.store import require_space
 from mccprobe.oracle.checks import CommandOracle, KernelOracle, Oracle, ReferenceOracle
+from mccprobe.oracle.folders import alone_in
 from mccprobe.oracle.verdict import Outcome, Verdict
 from mccprobe.targets.llvm.locate import fixed_addresses_prefix, which
 
 REPORT = "sanitizer-report"
 REPORT_BYTES = 1 << 20  # read of one sanitizer's report
-REPORT_LINES = 12  # shown of it
+REPORT_LINES = 12  # shown of it, and where an uninitialised value came from
+ORIGIN_LINES = 3
+MOST_REPORTS = 50  # of one run that does not end at a report
 # compiler-rt: what a report begins with; a crash under MSan or TSan may be their own
 _FOUND = re.compile(
     r"runtime error: |ERROR: (?:AddressSanitizer|UndefinedBehaviorSanitizer): |WARNING: (?:Memory|Thread)Sanitizer: "
 )
 _BROKEN = re.compile(r".*(?:FATAL: |ERROR: (?:Memory|Thread)Sanitizer).*")
+ORIGIN = "Uninitialized value was created by"
+_FRAME_ADDRESS = re.compile(r"0x[0-9a-f]+|==\d+==|origin id: -?\d+")
 _NOISE = ("LLVMSymbolizer:", "=====")
 
 
@@ -101,13 +106,15 @@ class ScreenRuns:
         )
 
     def reported(
-        self, digest: str, name: str, options: str, timeout_s: float, *, alone: bool = False, env: Mapping[str, str]
+        self, digest: str, name: str, options: str, timeout_s: float, *, alone: bool = False, env: Mapping[str, str],
+        most: int = 1,
     ) -> Outcome:  # fmt: skip
         """Run a sanitizer's program, as the oracle would (alone: by itself).
 
         options: "ASAN_OPTIONS=halt_on_error=1". BAD: it reported something, and the reason is the report. GOOD: it
         ran to its end without. UNRESOLVED: the sanitizer itself could not work, there was no end in time, or the check
-        never started the program: with verbosity=1 each of the four writes when it starts.
+        never started the program: with verbosity=1 each of the four writes when it starts. most: reports in the
+        reason, with an empty line between them.
         """
         oracle = self.workspace.oracle
 
@@ -116,19 +123,22 @@ class ScreenRuns:
                 program = str(self.workspace.ledger.run.object_path(digest))
                 variable, _, values = options.partition("=")
                 log = {variable: f"{values}:verbosity=1:log_path={scratch / REPORT}"}
-                folder = getattr(oracle, "run_in", None) or getattr(oracle, "cwd", None) or scratch
+                stdin = None if alone else self.workspace.request.oracle.stdin
+                folder = getattr(oracle, "run_in", None) or getattr(oracle, "cwd", None)
                 spec = RunSpec(
-                    [*self.fixed, *([program] if alone else oracle.command(program))], cwd=scratch if alone else folder,
-                    env={**os.environ, "TMPDIR": str(scratch), **env, **log}, timeout_s=timeout_s,
+                    [*self.fixed, *([program] if alone else oracle.command(program))],
+                    cwd=scratch if alone or folder is None else folder,
+                    env={**os.environ, "TMPDIR": str(scratch), **env, **log}, timeout_s=timeout_s, stdin=stdin,
                 )  # fmt: skip
-                result = run(spec)
+                with alone_in(None if alone else folder):
+                    result = run(spec)
                 report = "".join(
                     path.read_bytes()[:REPORT_BYTES].decode("utf-8", "replace")
                     for path in sorted(scratch.glob(f"{REPORT}.*"))
                 )
                 if not report:
                     require_space(scratch)
-                return _outcome_of_report(report.replace(program, "program"), result)
+                return _outcome_of_report(report.replace(program, "program"), result, most)
 
         return self._journalled(digest, f"screen {name} {'' if alone else oracle.id}", 0, once)
 
@@ -149,11 +159,24 @@ class ScreenRuns:
             return outcome
 
 
-def _outcome_of_report(report: str, result: RunResult) -> Outcome:
+def _shown(lines: Sequence[str]) -> str:
+    """The first lines of one report and its origin."""
+    text = list(lines[:REPORT_LINES])
+    created = next((index for index, line in enumerate(lines) if ORIGIN in line), len(lines))
+    text += lines[max(created, REPORT_LINES) : created + 1 + ORIGIN_LINES]
+    return "\n".join(text)
+
+
+def _outcome_of_report(report: str, result: RunResult, most: int = 1) -> Outcome:
+    """most: reports taken, each once by its last line."""
     lines = [line for line in report.splitlines() if line.strip() and not line.startswith(_NOISE)]
-    first = next((index for index, line in enumerate(lines) if _FOUND.search(line)), None)
-    if first is not None:
-        return Outcome(Verdict.BAD, "\n".join(lines[first : first + REPORT_LINES]))
+    starts = [index for index, line in enumerate(lines) if _FOUND.search(line)]
+    if starts and most == 1:
+        return Outcome(Verdict.BAD, _shown(lines[starts[0] :]))
+    if starts:
+        each = [lines[start:end] for start, end in zip(starts, [*starts[1:], len(lines)], strict=True)]
+        distinct = {tuple(_FRAME_ADDRESS.sub("", line) for line in one[1:]): one for one in reversed(each)}
+        return Outcome(Verdict.BAD, "\n\n".join(_shown(one) for one in list(distinct.values())[::-1][:most]))
     broken = next((line for line in lines if _BROKEN.fullmatch(line)), "")
     if broken:
         return Outcome(Verdict.UNRESOLVED, broken.strip())

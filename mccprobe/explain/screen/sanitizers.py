@@ -9,20 +9,25 @@ host part alone (lanes are no threads).
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from mccprobe.base.process import RunSpec, run
 from mccprobe.explain.deadline import Deadline
 from mccprobe.explain.screen.build import Built, Extra, PlainBuilder
-from mccprobe.explain.screen.runs import ScreenRuns
+from mccprobe.explain.screen.origins import Program, origin_of, place_of
+from mccprobe.explain.screen.runs import MOST_REPORTS, ScreenRuns
+from mccprobe.explain.screen.trap import TRAP_OPTIONS, trap_extra
 from mccprobe.oracle.verdict import Verdict
 from mccprobe.report.why_record import ScreenCheck, ScreenOutcome
 from mccprobe.targets import registry
 from mccprobe.targets.llvm.command import is_cxx
-from mccprobe.targets.llvm.locate import QUERY_TIMEOUT_S
+from mccprobe.targets.llvm.locate import QUERY_TIMEOUT_S, installed_clangs
 
+FURTHER_TIMEOUT_S = 30.0  # of a run that does not end at a report; what it has written until then is read
+# names and lines as MSan's own report has them: before any pass, also of MSan
+_NAMED_IR = ("-g1", "-fno-discard-value-names", "-Xclang", "-disable-llvm-passes")
 CONTROL_TIMEOUT_S = 30.0  # of a program of a few instructions
 SLOWDOWN = 20.0  # TSan at -O0 beside an optimised build (clang's manual: 5 to 15 times at equal optimisation)
 
@@ -67,6 +72,13 @@ TSAN = Sanitizer(
     "int main(void) { pthread_t one; pthread_create(&one, 0, add, 0); shared++; return pthread_join(one, 0); }\n",
 )  # fmt: skip
 SANITIZERS = (UBSAN, ASAN, MSAN, TSAN)
+# both in one build and one run, for the cheap part; UBSan's own report does not end the program, ASan's does
+BOTH = Sanitizer(
+    "ASan and UBSan", "undefined behaviour and no access out of bounds or after the end of an object",
+    ("-fsanitize=address,undefined",), f"{ASAN.options}:halt_on_error=1",
+    "int main(int count, char **names) { volatile char all[4]; all[count + 3] = 1; return !names; }\n",
+    ASAN.runtime,
+)  # fmt: skip
 
 _SHIM = """#include <dlfcn.h>
 void *__real_dlopen(const char *name, int flags);
@@ -87,8 +99,15 @@ class SanitizerChecks:
 
     def rows(self) -> list[tuple[str, str, Callable[[], ScreenCheck]]]:
         """(name, part, check) of every row."""
+        return self._rows(SANITIZERS)
+
+    def cheap_rows(self) -> list[tuple[str, str, Callable[[], ScreenCheck]]]:
+        """The same of as few builds as show most."""
+        return self._rows((BOTH, MSAN))
+
+    def _rows(self, sanitizers: Sequence[Sanitizer]) -> list[tuple[str, str, Callable[[], ScreenCheck]]]:
         found: list[tuple[str, str, Callable[[], ScreenCheck]]] = []
-        for sanitizer in SANITIZERS:
+        for sanitizer in sanitizers:
             why_not = self._why_not(sanitizer)
             if why_not:
                 part = "host" if self.offload else "program"
@@ -139,31 +158,83 @@ class SanitizerChecks:
         return str(Path(run(RunSpec(argv, timeout_s=QUERY_TIMEOUT_S)).stdout_text.strip()).parent)
 
     def _shim(self) -> Path:
-        path = self.builder.run.root / "unit" / "screen-dlopen.c"
-        if not path.is_file():
-            self.builder.run.write_text("unit/screen-dlopen.c", _SHIM)
-        return path
+        return self.builder.run.write_text("unit/screen-dlopen.c", _SHIM)
 
     def _check(self, sanitizer: Sanitizer, part: str) -> Callable[[], ScreenCheck]:
         def run_it() -> ScreenCheck:
-            extra = self.extra(sanitizer)
-            self.builder.start(extra)
-            broken = self._control_fails(sanitizer)
-            if broken:
-                return _not_run(sanitizer, part, broken)()
-            return self._judge(sanitizer, part, self.builder.build(extra))
+            if not self._lacks_runtime(sanitizer):
+                return self._own(sanitizer, part)
+            check = None
+            for other in self._others():
+                check = other._own(sanitizer, part)
+                if check.outcome is not ScreenOutcome.NOT_RUN:
+                    whose = Path(other.builder.driver[0]).name
+                    text = f"{check.text}\n(built with {whose}: this compiler has no runtime of it)"
+                    return replace(check, text=text)
+            if sanitizer in (UBSAN, BOTH):
+                return self._trapping(part)
+            return check or self._own(sanitizer, part)
 
         return run_it
+
+    def _own(self, sanitizer: Sanitizer, part: str) -> ScreenCheck:
+        extra = self.extra(sanitizer)
+        self.builder.start(extra)
+        broken = self._control_fails(sanitizer)
+        if broken:
+            return _not_run(sanitizer, part, broken)()
+        return self._judge(sanitizer, part, self.builder.build(extra))
+
+    def _lacks_runtime(self, sanitizer: Sanitizer) -> bool:
+        """True where a stock clang was installed without the sanitizer's runtime."""
+        return registry.target(self.builder.workspace.unit.recorded.toolchain.name).stock and (
+            self._control(sanitizer, self._flags(sanitizer)).digest is None
+        )
+
+    def _others(self) -> Iterator[SanitizerChecks]:
+        """The same checks built by the other installed clangs, the newest first: they speak of the same source."""
+        own = self.builder.workspace.request.toolchain.identify().resolved
+        for path in reversed(installed_clangs().values()):
+            if path.resolve() != own:
+                driver = (str(path), *self.builder.driver[1:])
+                yield SanitizerChecks(PlainBuilder(self.builder.workspace, driver), self.runs, self.deadline)
+
+    def _trapping(self, part: str) -> ScreenCheck:
+        """UBSan without a runtime."""
+        extra = trap_extra(self.builder.run)
+        name = UBSAN.name
+        self.builder.start(extra)
+        control = self.builder.compile_alone(self._control_source(UBSAN), replace(extra, name=f"{name} trap"))
+        if control.digest is None:
+            return ScreenCheck(name, part, ScreenOutcome.NOT_RUN, f"this compiler cannot build it: {control.reason}")
+        proof = self.runs.reported(
+            control.digest, f"control {extra.name}", TRAP_OPTIONS, CONTROL_TIMEOUT_S, alone=True, env={}
+        )
+        if proof.verdict is not Verdict.BAD:
+            why = f"it does not report a planted fault here: {proof.reason}"
+            return ScreenCheck(name, part, ScreenOutcome.NOT_RUN, why)
+        built = self.builder.build(extra)
+        if built.digest is None:
+            why = f"the program does not build with it: {built.reason}"
+            return ScreenCheck(name, part, ScreenOutcome.NOT_RUN, why, built.command)
+        outcome = self.runs.reported(built.digest, extra.name, TRAP_OPTIONS, self._timeout_s(), env={})
+        if outcome.verdict is Verdict.UNRESOLVED:
+            return ScreenCheck(name, part, ScreenOutcome.NOT_RUN, outcome.reason, built.command)
+        bad = outcome.verdict is Verdict.BAD
+        text = outcome.reason if bad else f"no {UBSAN.shows} (traps: this compiler has no runtime of UBSan)"
+        return ScreenCheck(name, part, ScreenOutcome.FINDING if bad else ScreenOutcome.CLEAN, text, built.command)
+
+    def _timeout_s(self) -> float:
+        return min(SLOWDOWN * self.builder.workspace.oracle.timeout_s, max(1.0, self.deadline.left_s))
 
     def _judge(self, sanitizer: Sanitizer, part: str, built: Built) -> ScreenCheck:
         if built.digest is None:
             return _not_run(sanitizer, part, f"the program does not build with it: {built.reason}", built.command)()
-        timeout_s = min(SLOWDOWN * self.builder.workspace.oracle.timeout_s, max(1.0, self.deadline.left_s))
         options, env = sanitizer.options, {}
         if self.emulated:
             options = options.replace("detect_stack_use_after_return=1", "detect_stack_use_after_return=0")
-            env = {"MCCSIM_POISON": "0"} if sanitizer is ASAN else {}
-        outcome = self.runs.reported(built.digest, sanitizer.name, options, timeout_s, env=env)
+            env = {"MCCSIM_POISON": "0"} if sanitizer in (ASAN, BOTH) else {}
+        outcome = self.runs.reported(built.digest, sanitizer.name, options, self._timeout_s(), env=env)
         if outcome.verdict is Verdict.UNRESOLVED:
             return _not_run(sanitizer, part, outcome.reason, built.command)()
         if outcome.verdict is Verdict.GOOD:
@@ -171,9 +242,39 @@ class SanitizerChecks:
             text = f"no {sanitizer.shows}{simulated}"
             return ScreenCheck(sanitizer.name, part, ScreenOutcome.CLEAN, text, built.command)
         if sanitizer is MSAN and self._foreign_code():
-            text = f"a library that is not instrumented may be behind it\n{outcome.reason}"
-            return ScreenCheck(sanitizer.name, part, ScreenOutcome.HINT, text, built.command)
+            return self._of_own_object(part, outcome.reason, built.command)
         return ScreenCheck(sanitizer.name, part, ScreenOutcome.FINDING, outcome.reason, built.command)
+
+    def _of_own_object(self, part: str, report: str, command: tuple[str, ...]) -> ScreenCheck:
+        """A finding where one of the reports is of an object that only the program writes, else a hint.
+
+        The first report may be of what the C++ library wrote, so the run is made again without an end at the first.
+        """
+        program = Program(self.builder.texts(Extra("names", (*MSAN.flags, *_NAMED_IR))))
+        reports = [report]
+        origin = origin_of(report)
+        if origin is None or not program.is_its_own(origin):
+            reports += self._further_reports()
+        for one in reports:
+            origin = origin_of(one)
+            if origin is not None and program.is_its_own(origin):
+                whose = f"the local {origin.variable!r}" if origin.variable else "memory that it allocates"
+                text = f"the program reads {whose} without a value, and only its own code could have written it\n{one}"
+                return ScreenCheck(MSAN.name, part, ScreenOutcome.FINDING, text, command)
+        places = "".join(f"\nalso {place}" for one in reports[1:] if (place := place_of(one)))
+        text = f"a library that is not instrumented may have written the value\n{report}{places}"
+        return ScreenCheck(MSAN.name, part, ScreenOutcome.HINT, text, command)
+
+    def _further_reports(self) -> list[str]:
+        plain = self.extra(MSAN)
+        going_on = replace(plain, name="MSan, all", compile_args=(*plain.compile_args, "-fsanitize-recover=memory"))
+        built = self.builder.build(going_on)
+        if built.digest is None:
+            return []
+        options = MSAN.options.replace("halt_on_error=1", "halt_on_error=0")
+        timeout_s = min(self._timeout_s(), FURTHER_TIMEOUT_S)
+        outcome = self.runs.reported(built.digest, going_on.name, options, timeout_s, env={}, most=MOST_REPORTS)
+        return outcome.reason.split("\n\n") if outcome.verdict is Verdict.BAD else []
 
     def _foreign_code(self) -> bool:
         """True where MSan cannot know what was written: C++'s library and inputs that were compiled before."""
@@ -188,12 +289,13 @@ class SanitizerChecks:
 
     def _control(self, sanitizer: Sanitizer, flags: tuple[str, ...]) -> Built:
         """The program with the planted fault."""
-        name = f"unit/screen-{sanitizer.name}.c"
-        source = self.builder.run.root / name
-        if not source.is_file():
-            self.builder.run.write_text(name, sanitizer.control)
+        source = self._control_source(sanitizer)
         link = ("-pthread",) if sanitizer is TSAN else ()
         return self.builder.compile_alone(source, Extra(sanitizer.name, ("-x", "c", *flags), link))
+
+    def _control_source(self, sanitizer: Sanitizer) -> Path:
+        name = f"unit/screen-{sanitizer.name}.c"
+        return self.builder.run.write_text(name, sanitizer.control)
 
     def _control_fails(self, sanitizer: Sanitizer) -> str:
         """Why this sanitizer shows nothing here, "" if it reports its planted fault."""

@@ -12,27 +12,19 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from mccprobe.base.process import RunSpec, run
-from mccprobe.explain.screen.build import PlainBuilder, plain_options
+from mccprobe.explain.screen.build import PlainBuilder
+from mccprobe.explain.screen.origins import place_of
+from mccprobe.explain.screen.types import keeps_types
 from mccprobe.report.why_record import ScreenCheck, ScreenOutcome
-from mccprobe.targets.llvm.locate import QUERY_TIMEOUT_S
 
 PATTERN = "-ftrivial-auto-var-init=pattern"
 _UNSET = re.compile(r"\[(?:-Werror,)?-Wuninitialized\]$")
-# Without one of these no C program gets at memory as another type than it has: a conversion of a pointer, by clang's
-# names of them in its tree; a union or assembly, in what the preprocessor leaves of the user's own text.
-# A call without a prototype and an alias are conversions that the tree does not show.
-_CONVERSION = re.compile(
-    r"<(?:BitCast|LValueBitCast|LValueToRValueBitCast|IntegralToPointer)>|\b(?:VAArgExpr|AliasAttr|WeakRefAttr) "
-    r"|\(\*\)\(\)' <FunctionToPointerDecay>"
+_UNSET_AT = re.compile(
+    r"^(?P<file>.*?):(?P<line>\d+):\d+: (?:warning|error): variable '(?P<variable>[^']+)'.*"
+    r"\[(?:-Werror,)?-W(?:sometimes-|conditional-)?uninitialized\]$",
+    re.MULTILINE,
 )
-_OTHER_TYPE = re.compile(r"\bunion\b|\b(?:__)?asm(?:__)?\b")
-_MARKER = re.compile(r'# \d+ "(?:\\.|[^"\\])*"((?: \d)*)')  # flag 3: a system header
-_LOOKED_AT_BYTES = 64 << 20  # of a printed tree or a preprocessed text; more is not looked through
-_STRICT = tuple(
-    f"-Werror={name}"
-    for name in ("incompatible-pointer-types", "int-conversion", "format", "implicit-function-declaration")
-)
+_PLACE = re.compile(r"^also at (.*?):(\d+)(?:, of '([^']*)')?$", re.MULTILINE)
 
 
 def weighed(checks: Sequence[ScreenCheck], builder: PlainBuilder) -> list[ScreenCheck]:
@@ -51,47 +43,44 @@ def weighed(checks: Sequence[ScreenCheck], builder: PlainBuilder) -> list[Screen
             return "MSan saw no decision on it on this input, so the place is not run"
         return ""
 
+    return _on_one_place(
+        [
+            replace(check, outcome=ScreenOutcome.HINT, text=f"{check.text}; but {why}")
+            if check.outcome is ScreenOutcome.FINDING and (why := excluded(check))
+            else check
+            for check in checks
+        ]
+    )
+
+
+def _on_one_place(checks: list[ScreenCheck]) -> list[ScreenCheck]:
+    """MSan's hint is a finding where the compiler warns of the same variable, or of one on the same line."""
+    warned = [warning for check in checks if check.name == "warnings" for warning in _UNSET_AT.finditer(check.text)]
+
+    def both(check: ScreenCheck) -> str:
+        for file, line, variable in _hinted(check.text):
+            for warning in warned:
+                if Path(warning["file"]).name != Path(file).name:
+                    continue
+                names = {variable, variable.rstrip("0123456789")}
+                if warning["variable"] in names if variable else warning["line"] == line:
+                    return f"the compiler warns of it too: {warning.group()}"
+        return ""
+
     return [
-        replace(check, outcome=ScreenOutcome.HINT, text=f"{check.text}; but {why}")
-        if check.outcome is ScreenOutcome.FINDING and (why := excluded(check))
+        replace(check, outcome=ScreenOutcome.FINDING, text=f"{why}\n{check.text}")
+        if check.name == "MSan" and check.outcome is ScreenOutcome.HINT and (why := both(check))
         else check
         for check in checks
     ]
 
 
+def _hinted(text: str) -> list[tuple[str, str, str]]:
+    """(file, line, variable) of what MSan reports in the program's own code."""
+    first = place_of(text)
+    found = _PLACE.findall("\n".join([f"also {first}" if first else "", text]))
+    return [(file, line, variable) for file, line, variable in found]
+
+
 def _only_unset(check: ScreenCheck) -> bool:
     return all(_UNSET.search(line) for line in check.text.splitlines())
-
-
-def keeps_types(builder: PlainBuilder) -> bool:
-    """True if the source of the program cannot access memory as another type; C alone, and only what is all there.
-
-    Of two sources one may declare the other's objects with another type, which no tree shows.
-    """
-    if len(builder.sources) != 1 or any(Path(name).suffix not in (".c", ".i") for name in builder.sources):
-        return False
-    [source] = builder.sources
-    options = plain_options(builder.workspace.request.args)
-    tree = _printed(builder, *options, "-fsyntax-only", *_STRICT, "-Xclang", "-ast-dump", source)
-    if tree is None or _CONVERSION.search(tree):
-        return False
-    text = _printed(builder, *options, "-E", source)
-    return text is not None and not _OTHER_TYPE.search(own_text(text))
-
-
-def _printed(builder: PlainBuilder, *args: str) -> str | None:
-    """All that the compiler prints, None if it fails or prints too much."""
-    result = run(RunSpec([*builder.driver, *args], timeout_s=QUERY_TIMEOUT_S, capture_bytes=_LOOKED_AT_BYTES))
-    return result.stdout_text if result.ok and result.stdout_bytes == len(result.stdout) else None
-
-
-def own_text(preprocessed: str) -> str:
-    """What is not of system headers."""
-    kept, own = [], True
-    for line in preprocessed.splitlines():
-        marker = _MARKER.fullmatch(line)
-        if marker:
-            own = "3" not in marker[1].split()
-        elif own:
-            kept.append(line)
-    return "\n".join(kept)

@@ -1,6 +1,7 @@
 """Assembly text with kernel metadata: `mcc --musa-device-only -S`, and clang's for amdgcn.
 
-Only the metadata and the target are read here; instructions are the business of `mccprobe.objects.isa`.
+Only the metadata, the `.amdhsa_kernel` blocks and the target are read here; instructions are the business
+of `mccprobe.objects.isa`.
 
     .mtgpu_metadata.start                 .amdgpu_metadata
     ---                                   ---
@@ -29,6 +30,11 @@ _END = {
 _MTGPU_LINE = re.compile(rb"^[ \t]*\[N[-sw]{2}D[-swo]{3}\][ \t]", re.MULTILINE)
 _AMDGPU_TARGET = re.compile(rb'^[ \t]*\.amdgcn_target[ \t]+"([^"\n]{1,200})"', re.MULTILINE)
 
+_DESCRIPTOR = re.compile(rb"^[ \t]*\.amdhsa_kernel[ \t]+([^\s;/]{1,4096})", re.MULTILINE)
+_DESCRIPTOR_END = re.compile(rb"^[ \t]*\.end_amdhsa_kernel\b", re.MULTILINE)
+_DESCRIPTOR_VALUE = re.compile(rb"^[ \t]*\.amdhsa_(\w{1,64})[ \t]+([^\n;]{1,200})", re.MULTILINE)
+_NUMBER = re.compile(r"0[xX][0-9a-fA-F]{1,16}|\d{1,18}")
+
 # `llvm-objdump -d`: its head line; without it, an address in front of bytes; `nvdisasm -hex`: /*0010*/
 _LISTING = re.compile(
     rb"^[^\n]{0,4096}:[ \t]+file format (\S+)[ \t]*\r?$"
@@ -50,6 +56,15 @@ class MetadataText:
     vendor: str  # "mtgpu" or "amdgpu"
     line: int  # of the directive, from 1
     document: Any
+
+
+@dataclass(frozen=True)
+class KernelDescriptor:
+    """An `.amdhsa_kernel` block. values: directive without `.amdhsa_` -> its number, or its text where it has none."""
+
+    name: str
+    line: int  # of the directive, from 1
+    values: dict[str, int | str]
 
 
 def is_text(data: bytes) -> bool:
@@ -76,7 +91,7 @@ def assembly_kind(data: bytes) -> str:
         return "mtgpu-asm" if match[1].startswith(b".mtgpu") else "amdgpu-asm"
     if _MTGPU_LINE.search(data, 0, SNIFF_BYTES):
         return "mtgpu-asm"
-    return "amdgpu-asm" if _AMDGPU_TARGET.search(data, 0, SNIFF_BYTES) else ""
+    return "amdgpu-asm" if _AMDGPU_TARGET.search(data, 0, SNIFF_BYTES) or _DESCRIPTOR.search(data) else ""
 
 
 def assembly_target(data: bytes) -> str:
@@ -102,6 +117,29 @@ def read_metadata_texts(data: bytes, origin: str = "") -> list[MetadataText]:
         found.append(MetadataText("mtgpu" if directive.startswith(".mtgpu") else "amdgpu", line, document))
         at = closing.end()
     return found
+
+
+def read_descriptors(data: bytes, origin: str = "") -> list[KernelDescriptor]:
+    """Every `.amdhsa_kernel` block of the text. Raises BadMetadata if one has no end."""
+    found = []
+    line, counted, at = 1, 0, 0
+    while match := _DESCRIPTOR.search(data, at):
+        line += data.count(b"\n", counted, match.start())
+        counted = match.start()
+        closing = _DESCRIPTOR_END.search(data, match.end())
+        if closing is None:
+            raise BadMetadata(origin, f"line {line}: .amdhsa_kernel has no .end_amdhsa_kernel", offset=match.start())
+        values = {
+            value[1].decode("ascii", "replace"): _value(value[2].decode("utf-8", "surrogateescape").strip())
+            for value in _DESCRIPTOR_VALUE.finditer(data, match.end(), closing.start())
+        }
+        found.append(KernelDescriptor(match[1].decode("utf-8", "surrogateescape").strip('"'), line, values))
+        at = closing.end()
+    return found
+
+
+def _value(text: str) -> int | str:
+    return int(text, 0 if text[:2].lower() == "0x" else 10) if _NUMBER.fullmatch(text) else _clean(text)
 
 
 def _clean(text: str) -> str:

@@ -24,9 +24,9 @@ EM_386, EM_PPC64, EM_X86_64, EM_AARCH64, EM_AMDGPU, EM_RISCV, EM_MTGPU = 3, 21, 
 HOSTS = {EM_386: "i386", EM_PPC64: "ppc64", EM_X86_64: "x86-64", EM_AARCH64: "aarch64", EM_RISCV: "riscv"}
 ET_REL = 1
 SHT_SYMTAB, SHT_NOTE, SHT_NOBITS, SHT_DYNSYM = 2, 7, 8, 11
-SHF_EXECINSTR = 0x4
+SHF_ALLOC, SHF_EXECINSTR = 0x2, 0x4
 PT_NOTE = 4
-STT_OBJECT, STT_FUNC = 1, 2
+STT_NOTYPE, STT_OBJECT, STT_FUNC = 0, 1, 2
 STB_LOCAL = 0
 STT_AMDGPU_HSA_KERNEL = 10  # code object V2 (llvm/BinaryFormat/ELF.h)
 SHN_UNDEF, SHN_LORESERVE = 0, 0xFF00
@@ -98,6 +98,11 @@ def machine_of(data: bytes) -> int | None:
 def flags_of(data: bytes) -> int:
     """e_flags of a file for which `machine_of` gave a number."""
     return int.from_bytes(data[48:52], "little")
+
+
+def is_linked(data: bytes) -> bool:
+    """True for a program or a shared library for which `machine_of` gave a number, False for an object file."""
+    return int.from_bytes(data[16:18], "little") != ET_REL
 
 
 def parse_elf(data: bytes, origin: str = "") -> Elf:
@@ -229,16 +234,30 @@ def iter_symbols(elf: Elf) -> Iterator[Symbol]:
             yield Symbol(names, name, info & 0xF, info >> 4 == STB_LOCAL, shndx, value, size)
 
 
+def _described_kernels(elf: Elf) -> set[str]:
+    """NAME of every NAME.kd in an object for AMDGPU."""
+    if elf.machine != EM_AMDGPU:
+        return set()
+    names = {symbol.name for symbol in iter_symbols(elf) if symbol.kind == STT_OBJECT}
+    return {name.removesuffix(".kd") for name in names if name.endswith(".kd")}
+
+
 def read_code_symbols(elf: Elf) -> list[CodeSymbol]:
     """Functions in executable sections, by section and address; the whole section where none is named.
 
-    A function without a size reaches to the next one or to the end of its section. Raises BadElf if
+    A function without a size reaches to the next one or to the end of its section. On AMDGPU a symbol NAME
+    without a type is a function where NAME.kd, the kernel's descriptor, exists. Raises BadElf if
     a function lies outside of its section.
     """
     found: dict[int, set[tuple[int, int, str]]] = {}
+    described = _described_kernels(elf)
     for symbol in iter_symbols(elf):
         index = symbol.section
-        if symbol.kind not in (STT_FUNC, STT_AMDGPU_HSA_KERNEL) or index == SHN_UNDEF or index >= SHN_LORESERVE:
+        if index == SHN_UNDEF or index >= SHN_LORESERVE:
+            continue
+        if symbol.kind not in (STT_FUNC, STT_AMDGPU_HSA_KERNEL) and not (
+            described and symbol.kind == STT_NOTYPE and symbol.name in described
+        ):
             continue
         if index >= len(elf.sections):
             raise BadElf(elf.origin, f"function {symbol.name} in section {index} of {len(elf.sections)}")
@@ -272,5 +291,5 @@ def read_code_symbols(elf: Elf) -> list[CodeSymbol]:
                         elf.origin, f"the functions of {section.name} overlap many times", offset=section.offset
                     )
                 pieces[start, end] = elf.data[section.offset + start : section.offset + end]
-            result.append(CodeSymbol(label, base + start, pieces[start, end], section.name))
+            result.append(CodeSymbol(label, base + start, pieces[start, end], section.name, sized=size > 0))
     return result

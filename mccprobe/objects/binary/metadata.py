@@ -15,7 +15,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from mccprobe.base.errors import BadMetadata
-from mccprobe.objects.binary.records import KernelMetadata
+from mccprobe.objects.binary.assembly import KernelDescriptor
+from mccprobe.objects.binary.records import DeviceImage, KernelMetadata
 
 ALL_ONES = frozenset((0xFFFF_FFFF, 0xFFFF_FFFF_FFFF_FFFF))  # "none" in 32 and 64 bits
 MAX_WARNINGS = 100  # of one document; more say nothing new
@@ -229,6 +230,34 @@ class _Kernel:
             raw=self.raw,
             warnings=tuple(dict.fromkeys(self.warnings)),
         )
+
+
+def kernel_of_descriptor(one: KernelDescriptor, image: DeviceImage) -> KernelMetadata:
+    """The record of a kernel that only an `.amdhsa_kernel` block describes; what it leaves out has LLVM's default."""
+
+    def count(key: str, default: int | None = None) -> int | None:
+        value = one.values.get(key, default)
+        return value if isinstance(value, int) else None
+
+    return KernelMetadata(
+        name=one.name,
+        symbol=f"{one.name}.kd",
+        target=image.target,
+        source_format=image.kind,
+        registers={"vector": count("next_free_vgpr"), "scalar": count("next_free_sgpr"), "accumulation": None},
+        shared_memory_bytes=count("group_segment_fixed_size", 0),
+        private_memory_bytes=count("private_segment_fixed_size", 0),
+        spills=None,
+        has_barrier=None,
+        max_block_size=None,
+        code_bytes=None,
+        unknown_keys=(),
+        raw={f".amdhsa_{key}": value for key, value in one.values.items()},
+        warnings=(
+            "no metadata: the figures are those of its .amdhsa_kernel block, whose scalar registers do not include "
+            "VCC, FLAT_SCRATCH and XNACK_MASK",
+        ),
+    )
 
 
 def iter_documents_of(value: Any) -> Iterator[Mapping[str, Any]]:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from mccprobe.base.errors import BadBinary, BadBundle, BadElf, InputError
+from mccprobe.base.paths import read_file
 from mccprobe.objects.binary import archive, assembly, bundle, compressed
 from mccprobe.objects.binary.amdgpu import amdgpu_target
 from mccprobe.objects.binary.document import read_messagepack
@@ -27,7 +28,14 @@ from mccprobe.objects.binary.elf import (
     parse_elf,
     read_code_symbols,
 )
-from mccprobe.objects.binary.metadata import AMDGPU, MTGPU, Dialect, iter_documents_of, read_document
+from mccprobe.objects.binary.metadata import (
+    AMDGPU,
+    MTGPU,
+    Dialect,
+    iter_documents_of,
+    kernel_of_descriptor,
+    read_document,
+)
 from mccprobe.objects.binary.notes import AMDGPU_METADATA, MTGPU_METADATA, read_elf_notes
 from mccprobe.objects.binary.records import CodeSymbol, DeviceImage, KernelMetadata, Note
 
@@ -55,7 +63,7 @@ def read_images(path: Path, *, carriers: bool = False) -> list[DeviceImage]:
             raise InputError(f"{path}: not a regular file", hint="name an object, a bundle or an assembly text")
         if status.st_size > MAX_FILE_BYTES:
             raise InputError(f"{path}: {status.st_size} bytes, more than the {MAX_FILE_BYTES} that are read")
-        data = path.read_bytes()
+        data = read_file(path, MAX_FILE_BYTES)
     except (OSError, ValueError) as error:
         raise InputError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}") from error
     return images_of(data, str(path), carriers=carriers)
@@ -302,9 +310,13 @@ def dialect_of_text(text: assembly.MetadataText) -> Dialect:
 
 def _kernels_of_text(image: DeviceImage) -> tuple[list[KernelMetadata], list[str]]:
     texts = assembly.read_metadata_texts(image.data, image.origin)
-    if not texts:
+    kernels, warnings = kernels_of(image, [(dialect_of_text(text), text.document) for text in texts], {})
+    described = assembly.read_descriptors(image.data, image.origin) if image.kind == "amdgpu-asm" else []
+    if not texts and not described:
         return [], [f"{image.origin}: the assembly text has no metadata"]
-    return kernels_of(image, [(dialect_of_text(text), text.document) for text in texts], {})
+    known = {kernel.symbol for kernel in kernels}
+    kernels += [kernel_of_descriptor(one, image) for one in described if f"{one.name}.kd" not in known]
+    return kernels, warnings
 
 
 def read_notes(image: DeviceImage) -> list[Note]:

@@ -56,9 +56,13 @@ class KernelMetadata:
 
 @dataclass(frozen=True)
 class CodeSymbol:
-    """A function or kernel with its bytes."""
+    """A function or kernel with its bytes.
+
+    sized: False where the symbol has no size; then `data` reaches to the next function and may end with padding.
+    """
 
     name: str
     address: int
     data: bytes
     section: str
+    sized: bool = True

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from mccprobe.base.errors import ToolchainError
+from mccprobe.base.extras import install_command
 from mccprobe.objects.isa.decode import Classifier
 from mccprobe.objects.isa.encoding import Answer
 
@@ -29,7 +30,7 @@ class BulkClassifier:
         try:
             import numpy
         except ImportError as error:
-            raise ToolchainError("numpy is not installed", hint="pip install 'mccprobe[fast]'") from error
+            raise ToolchainError("numpy is not installed", hint=install_command("fast")) from error
         self._np: Any = numpy
         self._classifier = classifier
         self._slot = slot

@@ -11,6 +11,7 @@ import os
 from functools import lru_cache
 from pathlib import Path
 
+from mccprobe.base.paths import is_file
 from mccprobe.objects.binary.read import code_symbols
 from mccprobe.objects.binary.records import DeviceImage
 from mccprobe.objects.isa.encoding import EncodingTable
@@ -62,7 +63,7 @@ def find_table(folder: Path | None, image: DeviceImage) -> Path | None:
     if folder is None or not target or not target.replace("_", "").replace("-", "").isalnum():
         return None
     path = folder / f"{target}.json"
-    return path if path.is_file() else None
+    return path if is_file(path) else None
 
 
 def listing_by_table(image: DeviceImage, table: EncodingTable) -> tuple[Listing, tuple[str, ...]]:

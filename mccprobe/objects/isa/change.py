@@ -149,7 +149,7 @@ def _only_renamed(
         return False
     if any(shape_of(a, isa)[0] != shape_of(b, isa)[0] for a, b in zip(keys_one, keys_two, strict=True)):
         return False
-    if not all(consistent(list(zip(one, two, strict=True)), isa, free_entry=True)):
+    if not all(consistent(list(zip(one, two, strict=True)), isa)):
         return False
     for index, (a, b) in enumerate(zip(keys_one, keys_two, strict=True)):
         kinds[index, index] = "same" if a == b else "renamed"

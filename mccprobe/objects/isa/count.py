@@ -15,9 +15,12 @@ from mccprobe.objects.binary.records import CodeSymbol
 from mccprobe.objects.isa.disassemble import iter_capstone
 from mccprobe.objects.isa.pipes import PipeTable, pipe_table
 from mccprobe.objects.isa.records import Function
+from mccprobe.objects.isa.spans import Spans, is_padding, never_falls_through
 
 CHUNK_CHARACTERS = 1 << 20  # of a text, cut into lines at a time
 AMDGPU_FORMAT = "file format elf64-amdgpu"
+_SECTION = "Disassembly of section "
+_NO_END = 1 << 64
 
 
 @dataclass(frozen=True)
@@ -49,10 +52,12 @@ def count_amdgpu(text: str, symbols: Sequence[CodeSymbol]) -> dict[str, CodeCoun
     """
     if AMDGPU_FORMAT not in text[:CHUNK_CHARACTERS]:
         raise InputError("no listing of AMDGPU code")
-    ends = {(symbol.name, symbol.address): symbol.address + len(symbol.data) for symbol in symbols if symbol.data}
+    spans = Spans(symbols)
     found: dict[str, CodeCount] = {}
     table = pipe_table("amdgpu")
-    name, end = "", -1
+    names: list[str] = []
+    section, start, end = "", 0, -1
+    sized, padding = True, 0
     mnemonics: list[str] = []
     for line in _lines(text):
         if line[:1] == "\t":
@@ -64,19 +69,35 @@ def count_amdgpu(text: str, symbols: Sequence[CodeSymbol]) -> dict[str, CodeCoun
             if int(line[mark + 3 : mark + 15], 16) >= end:
                 end = -1
             else:
-                mnemonics.append(line[1:].partition(" ")[0])
+                mnemonic = line[1:].partition(" ")[0]
+                mnemonics.append(mnemonic)
+                if not sized:
+                    zeros = not line[mark + 17 :].partition("<")[0].strip(" 0")
+                    padding = padding + 1 if zeros or is_padding(mnemonic, None) else 0
         elif line[-2:] == ">:":
-            _close(found, name, mnemonics, table)
-            address, _, rest = line.partition(" <")
-            name, mnemonics = rest[:-2], []
-            end = ends.get((name, int(address, 16)), 1 << 64)
-    _close(found, name, mnemonics, table)
+            digits, _, rest = line.partition(" <")
+            address = int(digits, 16)
+            if names and start <= address < end < _NO_END:  # a label inside of the function
+                continue
+            _close(found, names, mnemonics, table, padding)
+            names, mnemonics, start = spans.names_at(section, address) or [rest[:-2]], [], address
+            end = spans.end_of(section, address)
+            end, sized, padding = end if end > address else _NO_END, spans.is_sized(section, address), 0
+        elif line.startswith(_SECTION):
+            _close(found, names, mnemonics, table, padding)
+            section, names, mnemonics = line.removeprefix(_SECTION).rstrip().removesuffix(":"), [], []
+    _close(found, names, mnemonics, table, padding)
     return found
 
 
-def _close(found: dict[str, CodeCount], name: str, mnemonics: list[str], table: PipeTable) -> None:
+def _close(
+    found: dict[str, CodeCount], names: list[str], mnemonics: list[str], table: PipeTable, padding: int
+) -> None:
+    """padding: how many of the last are padding if what stands before them never falls through."""
+    if padding and padding < len(mnemonics) and never_falls_through(mnemonics[-padding - 1]):
+        del mnemonics[-padding:]
     if mnemonics:
-        found[name] = _counted(mnemonics, table)
+        found.update(dict.fromkeys(names, _counted(mnemonics, table)))
 
 
 def _counted(mnemonics: Iterable[str], table: PipeTable) -> CodeCount:

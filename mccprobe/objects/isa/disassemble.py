@@ -24,6 +24,7 @@ from mccprobe.objects.isa.by_table import find_table, listing_by_table, misfit, 
 from mccprobe.objects.isa.listing import parse_listing
 from mccprobe.objects.isa.pipes import UNKNOWN, pipe_table
 from mccprobe.objects.isa.records import Function, Instruction, Listing
+from mccprobe.objects.isa.spans import Spans, without_tail
 from mccprobe.objects.isa.words import WORD_BYTES
 
 STOCK_NAMES = ("llvm-objdump", *(f"llvm-objdump-{major}" for major in range(21, 12, -1)))
@@ -90,7 +91,8 @@ def load(path: Path, tools: Disassemblers, *, target: str = "") -> list[ImageLis
 def disassemble(image: DeviceImage, tools: Disassemblers) -> ImageListing:
     """One image as a listing."""
     if image.kind in TEXT_KINDS:
-        listing = parse_listing(image.data.decode("utf-8", "replace"), image.origin)
+        known_as = f"asm-{_ISA_OF_KIND[image.kind]}" if image.kind in _ISA_OF_KIND else ""
+        listing = parse_listing(image.data.decode("utf-8", "replace"), image.origin, known_as=known_as)
         return ImageListing(image, _with_target(listing, image.target or _told_target(image)), "text")
     if image.kind not in ELF_KINDS:
         raise InputError(f"{image.origin}: neither an object nor a listing", hint="mccprobe report knows sources")
@@ -118,10 +120,10 @@ def _by_disassembler(image: DeviceImage, tools: Disassemblers) -> ImageListing:
         return _mtgpu(image, tools)
     if is_x86(image):
         return ImageListing(image, _by_capstone(image), "capstone", (SIMULATED,) if is_simulated(image) else ())
-    made, tool, said = by_tools(image, tools.stock, parse_listing)
+    symbols = code_symbols(image)  # a damaged object is not the tools' fault: BadElf
+    made, tool, said = by_tools(image, tools.stock, _reader(symbols))
     if made is not None:
-        return ImageListing(image, _with_target(without_padding(made, code_symbols(image)), image.target), tool)
-    code_symbols(image)  # a damaged object is not the tools' fault: BadElf
+        return ImageListing(image, _with_target(without_padding(made, symbols), image.target), tool)
     learned = find_table(tools.tables, image)
     if learned is not None:
         why = misfit(table_at(learned), image)
@@ -153,8 +155,12 @@ def _with_target(listing: Listing, target: str) -> Listing:
 def without_padding(listing: Listing, symbols: Sequence[CodeSymbol]) -> Listing:
     """The listing without what stands between the end of one symbol and the start of the next."""
     ends = {(symbol.name, symbol.address): symbol.address + len(symbol.data) for symbol in symbols}
+    unsized = {(symbol.name, symbol.address) for symbol in symbols if not symbol.sized}
     functions = []
     for function in listing.functions:
+        if listing.format == "objdump-amdgpu" and (function.name, function.address or 0) in unsized:
+            functions.append(replace(function, instructions=tuple(without_tail(function.instructions))))
+            continue
         end = ends.get((function.name, function.address or 0))
         last = function.instructions[-1].address if function.instructions else None
         if end is None or last is None or last < end or end == function.address:
@@ -169,9 +175,10 @@ def without_padding(listing: Listing, symbols: Sequence[CodeSymbol]) -> Listing:
 def _mtgpu(image: DeviceImage, tools: Disassemblers) -> ImageListing:
     said: tuple[str, ...] = () if tools.vendor else ("no vendor llvm-objdump was found: encodings stay unknown",)
     if tools.vendor:
-        listing, tool, said = by_tools(image, (tools.vendor,), parse_listing)
+        symbols = code_symbols(image)
+        listing, tool, said = by_tools(image, (tools.vendor,), _reader(symbols))
         if listing is not None:
-            listing = without_padding(listing, code_symbols(image))
+            listing = without_padding(listing, symbols)
             return ImageListing(image, _with_target(listing, image.target), tool)
     learned = find_table(tools.tables, image)
     if learned is not None:
@@ -194,6 +201,11 @@ def bytes_alone(symbols: Sequence[CodeSymbol], target: str) -> Listing:
         )
         functions.append(Function(symbol.name, words, {}, symbol.address))
     return Listing("bytes-mtgpu", tuple(functions), target=target)
+
+
+def _reader(symbols: Sequence[CodeSymbol]) -> Callable[[str, str], Listing]:
+    spans = Spans(symbols)
+    return lambda text, tool: parse_listing(text, tool, spans=spans)
 
 
 def by_tools(

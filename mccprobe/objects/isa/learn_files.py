@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from mccprobe.base.errors import InputError
+from mccprobe.base.paths import read_file
 from mccprobe.objects.isa.decode import Classifier
 from mccprobe.objects.isa.encoding import Confidence, EncodingTable, HeldOut, Source
 from mccprobe.objects.isa.learn import learn
@@ -56,7 +57,7 @@ def read_listing(path: Path) -> tuple[Listing, Source]:
     try:
         if path.stat().st_size > MAX_LISTING_BYTES:
             raise InputError(f"{path}: a listing of more than {MAX_LISTING_BYTES} bytes", hint="split it")
-        data = path.read_bytes()
+        data = read_file(path, MAX_LISTING_BYTES)
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror or error}") from error
     listing = parse_listing(data.decode("utf-8", "replace"), str(path))

@@ -13,6 +13,7 @@ from mccprobe.objects.isa.listing_asm import parse_assembly
 from mccprobe.objects.isa.listing_nvdisasm import parse_nvdisasm
 from mccprobe.objects.isa.listing_objdump import parse_objdump
 from mccprobe.objects.isa.records import Listing
+from mccprobe.objects.isa.spans import Spans
 
 SNIFF_CHARACTERS = 1 << 16  # a header, or an instruction, stands in the first 64 KB of every listing
 _FILE_FORMAT = re.compile(r"^.*:\s+file format (\S+)", re.MULTILINE)
@@ -39,11 +40,14 @@ def sniff(text: str) -> str:
     return "objdump" if _OBJDUMP_LINE.search(head) else ""
 
 
-def parse_listing(text: str, name: str = "listing") -> Listing:
-    """The listing in `text`. Raises InputError when it is none of the known kinds; `name` is for the message."""
-    kind = sniff(text)
+def parse_listing(text: str, name: str = "listing", *, spans: Spans | None = None, known_as: str = "") -> Listing:
+    """The listing in `text`. Raises InputError when it is none of the known kinds; `name` is for the message.
+
+    spans: of the object that was disassembled. known_as: what it is where its beginning does not show it.
+    """
+    kind = sniff(text) or known_as
     if kind == "objdump":
-        return parse_objdump(text)
+        return parse_objdump(text, spans)
     if kind == "nvdisasm":
         return parse_nvdisasm(text)
     if kind == "asm-mtgpu":

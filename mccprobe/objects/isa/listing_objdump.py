@@ -8,7 +8,8 @@
              bytes in pairs are in memory order, groups of more digits are little-endian words.
 
 Lines of relocations (`-r`), source (`-S`), labels (`--symbolize-operands`) and elided zeros are
-understood and carry no instruction.
+understood and carry no instruction. A head inside of a function is a label of it: by the symbol table where
+the caller has the object (`Spans`), else by the flow of AMDGPU code (`listing_build.join_labelled`).
 """
 
 from __future__ import annotations
@@ -19,12 +20,14 @@ from mccprobe.objects.isa.listing_build import LOCAL_LABEL, FunctionBuilder
 from mccprobe.objects.isa.listing_hexagon import hexagon_instruction
 from mccprobe.objects.isa.pipes import UNKNOWN, PipeTable, pipe_table
 from mccprobe.objects.isa.records import Instruction, Listing, UnknownLine
+from mccprobe.objects.isa.spans import Spans
 
 _FORMAT = re.compile(r"^.*:\s+file format (\S+)\s*$")
 _HEAD = re.compile(r"^(?:([0-9a-fA-F]{1,16}) )?<(.*)>:\s*$")
 _RELOCATION = re.compile(r"^\s*[0-9a-fA-F]+:\s+R_\w+|^\t\t\t?[0-9a-fA-F]{8,}:\s+\S")
 _BYTES = re.compile(r"^(?:[0-9a-fA-F]{2}(?: |$))+ *$")
 _PASSED_OVER = re.compile(r"^(?:Disassembly of section .*|\s*[;#].*|\s*\.\.\.\s*|SYMBOL TABLE:|\s*)$")
+_SECTION = "Disassembly of section "
 _MTGPU_STATEMENT = re.compile(r"^(?:\[([^\]\s]{2,16})\]\s*)?(?:(EX)\s+)?(\S+)\s*(.*)$")
 _X86_TARGET = re.compile(r"^(?:0x)?([0-9a-fA-F]{1,16})(?: <.*>)?$")
 _SYMBOL = re.compile(r"<(.+?)>\s*$")
@@ -58,9 +61,12 @@ def address_of(digits: str) -> int | None:
 class _ObjdumpParser:
     """State of one pass over the text."""
 
-    def __init__(self) -> None:
+    def __init__(self, spans: Spans | None) -> None:
         self.build = FunctionBuilder()
         self.unknown: list[UnknownLine] = []
+        self.spans = spans
+        self.section = ""
+        self.end = 0  # of the current function, by its symbol
         self.format = ""
         self.isa = ""
         self.table: PipeTable = pipe_table("x86")
@@ -80,7 +86,7 @@ class _ObjdumpParser:
                 continue
             if line and not self.other_line(line):
                 self.unknown.append(UnknownLine(number, line))
-        self.build.end_section()
+        self.end_section()
         isa = self.isa or "x86"
         return Listing(
             f"objdump-{isa}", tuple(self.build.functions), tuple(self.unknown), lines=len(lines) - (not lines[-1])
@@ -232,14 +238,15 @@ class _ObjdumpParser:
                 self.head(head[2], int(head[1], 16) if head[1] else None)
                 return True
         if _PASSED_OVER.match(line):
-            if line.startswith("Disassembly of section"):
-                self.build.end_section()
+            if line.startswith(_SECTION):
+                self.end_section()
+                self.section = line.removeprefix(_SECTION).rstrip().removesuffix(":")
             return True
         if _RELOCATION.match(line):
             return True
         found = _FORMAT.match(line)
         if found:
-            self.build.end_section()
+            self.end_section()
             self.format = found[1]
             isa = next((isa for word, isa in _ISA_OF_FORMAT if word in found[1]), "")
             if isa:
@@ -247,7 +254,23 @@ class _ObjdumpParser:
             return True
         return line.endswith("():") or line.startswith("In archive ")
 
+    def end_section(self) -> None:
+        self.build.end_section(joined=self.spans is None and self.isa == "amdgpu")
+        self.end = 0
+
     def head(self, name: str, address: int | None) -> None:
+        if self.spans is not None and address is not None:
+            if self.build.address is not None and self.build.address <= address < self.end:
+                self.build.label(name)
+                self.build.symbols[name] = address
+                return
+            names = self.spans.names_at(self.section, address)
+            if names:
+                self.build.start(name if name in names else names[0], address)
+                self.build.symbols.update(dict.fromkeys((name, *names), address))
+                self.end = self.spans.end_of(self.section, address)
+                return
+            self.end = 0
         if LOCAL_LABEL.match(name) and (self.build.current or self.build.name):
             self.build.label(name)
             if address is not None:
@@ -256,9 +279,9 @@ class _ObjdumpParser:
         self.build.start(name, address)
 
 
-def parse_objdump(text: str) -> Listing:
+def parse_objdump(text: str, spans: Spans | None = None) -> Listing:
     """The listing of `llvm-objdump -d`; of the instruction sets in it the first is the listing's."""
-    return _ObjdumpParser().parse(text)
+    return _ObjdumpParser(spans).parse(text)
 
 
 def undecoded(listing: Listing) -> int:

@@ -2,8 +2,8 @@
 
 Register banks are those of public texts (MTGPU: R AR SH SL I X, `p0`; fragments `R14[4:2][2:1]` are
 count:stride pairs, inferred from one public sample where they reproduce its register count). Which
-operand is written is a convention of the assembly language: the first one, except in stores and
-compares; the last one in AT&T x86.
+operand is written is known by mnemonic: the first one of those listed here, the last one in AT&T x86. Of every
+other mnemonic, and under a guard, all operands are read, so that no changed address passes for a new name.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ import functools
 import re
 from typing import NamedTuple
 
-from mccprobe.objects.isa.records import Instruction
+from mccprobe.objects.isa.pipes import UNKNOWN
+from mccprobe.objects.isa.records import OTHER, Instruction
 
 MOST_REGISTERS = 1024  # in one operand: more is no register range, whatever the text says
 CACHED = 1 << 15  # texts: a listing repeats few of them; about 20 MB when full
@@ -35,15 +36,29 @@ _AMDGPU = re.compile(
 )
 _NVIDIA = re.compile(r"(?<![\w.])(?P<bank>UR|UP|R|P)(?P<one>\d{1,4})(?!\d)(?P<low>)(?P<high>)(?P<shape>)")
 _X86 = re.compile(r"%([a-z][a-z0-9]*)")
+_MEMORY = re.compile(r"[\[(]")
+_GUARDS = ("@", "!", "P", "p")  # NVIDIA's, MTGPU's; not its EX, not x86's prefixes
 _FRAGMENT = re.compile(r"\[(\d{1,9}):(\d{1,9})\]")
 _PATTERNS = {"mtgpu": _MTGPU, "amdgpu": _AMDGPU, "nvidia": _NVIDIA}
 
-# pipes, and beginnings of mnemonics, whose first operand is read
-_MTGPU_READS_ALL = frozenset({"DMA.ST", "LSU.ST", "LDMA.WR", "CTRL", "COND", "AP"})
-_AMD_READS_ALL = re.compile(
-    r"^(?:s_cmp|s_bitcmp|s_cbranch|s_branch|s_waitcnt|s_nop|s_setpc|s_store|s_buffer_store|s_endpgm|s_barrier|"
-    r"(?:buffer|tbuffer|image|global|flat|scratch)_(?:store|atomic)|ds_write|ds_store|ds_add_u32|exp\b)"
+# Mnemonics whose first operand is written, and only written; of every other one all operands are read. A mnemonic that
+# changes a part of its first operand, changes it under a condition, or adds to it (MMA), reads it as well.
+_MTGPU_WRITES = re.compile(
+    r"(?:FOP\.(?:MOV|ADD|MUL)|BIT(?:\.(?:ROT|LUT|LSL|LSR|AND|OR|XOR|ASR_INT32|ROL))*|INT\.(?:ADD|MUL|MADD)"
+    r"|INT\.BYP(?:\.(?!MOVC)[A-Z]+)*|(?:DMA|LSU)\.LD(?:\.B\d+)*|LDMA\.RD(?:\.(?:B|BST)\d+)*|SHUFFLE\.IDX)"
 )
+_AMD_WRITES = re.compile(
+    r"(?:v_(?!cmpx|swap|writelane|movreld|nop|f?mac|pk_fmac|dot\w*c_|interp_p2|smfmac|swmmac)\w+"
+    r"|s_(?:mov(?!rel)|movk|not|wqm|quadmask|brev|bcnt|ff[01]|flbit|clz|ctz|cls|sext|abs|add_|addc|sub_|subb|min_|max_"
+    r"|cselect|and|or|xor|nand|nor|xnor|lshl|lshr|ashr|bfm|bfe|mul_|pack|getpc|getreg|call|swappc|load_|buffer_load"
+    r"|scratch_load|memtime|memrealtime)\w*"
+    r"|(?:t?buffer|image|global|flat|scratch)_load_(?!lds)\w+|image_(?:sample|gather|get)\w*"
+    r"|ds_(?:read|load|bpermute|permute|swizzle|append|consume)\w*)"
+)
+_AMD_PART = re.compile(r"_d16|_sdwa|_dpp")  # a part of the register, or of the lanes
+_AMD_MODIFIER = re.compile(r"(?:^|\s)(?:lds|dst_sel|row_\w+|quad_perm|wave_\w+|dpp8)\b")
+_NVIDIA_READS_ALL = frozenset({"BARRIER", "BRANCH", "NOP", OTHER, UNKNOWN})
+_NVIDIA_STORES = re.compile(r"(?:ST|RED|CCTL|R2P)(?![A-Z]*X)")
 _X86_OVERWRITES = re.compile(r"^(?:mov(?!s[bwlq]$)|lea|set|pop|v(?!fm|fnm)|cvt|pshuf|pop)")
 _X86_READS_ALL = re.compile(
     r"^(?:cmp(?!xchg)|test|j|call|ret|push|nop|ucomis|comis|bt[lqw]?$|vucomis|vcomis|v?ptest)"
@@ -127,16 +142,20 @@ def split_operands(operands: str) -> list[str]:
 
 
 def _written_operand(mnemonic: str, operands: list[str], pipe: str, isa: str) -> int | None:
-    """Which operand is only written, None if none is for certain."""
+    """Which operand is only written, None if none is for certain; a memory operand never is."""
     if not operands:
         return None
+    first = operands[0]
     if isa == "mtgpu":
-        return None if pipe in _MTGPU_READS_ALL or pipe in ("other", "unknown") else 0
+        return 0 if _MTGPU_WRITES.fullmatch(mnemonic) and not _MEMORY.search(_MTGPU.sub("", first)) else None
     if isa == "amdgpu":
-        return None if _AMD_READS_ALL.match(mnemonic) else 0
+        part = _AMD_PART.search(mnemonic) or any(map(_AMD_MODIFIER.search, operands))
+        memory = _MEMORY.search(_AMDGPU.sub("", first))
+        return 0 if _AMD_WRITES.fullmatch(mnemonic) and not part and not memory else None
     if isa == "nvidia":
-        return None if mnemonic.startswith(("ST", "RED", "BRA", "EXIT", "BAR")) else 0
-    if _X86_READS_ALL.match(mnemonic) or not _X86_OVERWRITES.match(mnemonic) or "(" in operands[-1]:
+        reads = pipe in _NVIDIA_READS_ALL or _NVIDIA_STORES.match(mnemonic) or _MEMORY.search(first)
+        return None if reads else 0
+    if isa != "x86" or _X86_READS_ALL.match(mnemonic) or not _X86_OVERWRITES.match(mnemonic) or "(" in operands[-1]:
         return None
     return len(operands) - 1
 
@@ -149,13 +168,15 @@ class Roles(NamedTuple):
 
 
 @functools.lru_cache(maxsize=CACHED)
-def _roles(mnemonic: str, operands: str, pipe: str, isa: str) -> Roles:
+def _roles(mnemonic: str, operands: str, pipe: str, isa: str, guard: str) -> Roles:
     parts = split_operands(operands)
-    place = _written_operand(mnemonic, parts, pipe, isa)
-    read = [register for index, part in enumerate(parts) if index != place for register in registers_of(part, isa)]
+    place = None if guard else _written_operand(mnemonic, parts, pipe, isa)
+    read = list(registers_of(guard, isa))
+    read += [register for index, part in enumerate(parts) if index != place for register in registers_of(part, isa)]
     return Roles(tuple(read), registers_of(parts[place], isa) if place is not None else ())
 
 
 def roles(one: Instruction, isa: str) -> Roles:
     """What an instruction reads and writes, by the conventions above."""
-    return _roles(one.mnemonic, one.operands, one.pipe, isa)
+    guard = one.flags if one.flags.startswith(_GUARDS) else ""  # under a guard the old value may stay
+    return _roles(one.mnemonic, one.operands, one.pipe, isa, guard)

@@ -4,7 +4,7 @@ A walk over paired instructions in order keeps, for each register of A, the regi
 its value now. A written operand starts a new value; a read one must agree; a register of B that is
 overwritten for another value no longer holds the old one. A register seen for the first time by a
 read came from outside (the calling convention fixes it) or from an instruction that was not paired:
-it agrees with itself only, unless `free_entry` says that the whole function may have been renamed.
+it agrees with itself only, or with its place in a range that was renamed as a whole.
 """
 
 from __future__ import annotations
@@ -20,8 +20,7 @@ _Key = tuple[str, int]
 class _Holders:
     """For each register of A, which register of B holds its value."""
 
-    def __init__(self, free_entry: bool) -> None:
-        self.free_entry = free_entry
+    def __init__(self) -> None:
         self.to_right: dict[_Key, _Key] = {}
         self.to_left: dict[_Key, _Key] = {}
         self.lost: set[_Key] = set()  # values of A that B has overwritten
@@ -31,7 +30,7 @@ class _Holders:
             one, two = (left.bank, left.first + offset), (right.bank, right.first + offset)
             held = self.to_right.get(one)
             if held is None:
-                if one in self.lost or two in self.to_left or not (self.free_entry or one == two):
+                if one in self.lost or two in self.to_left or not (one == two or offset):
                     return False
                 self.bind(one, two)
             elif held != two:
@@ -55,11 +54,9 @@ class _Holders:
             self.bind((left.bank, left.first + offset), (right.bank, right.first + offset))
 
 
-def consistent(
-    pairs: Sequence[tuple[Instruction, Instruction]], isa: str, *, free_entry: bool = False
-) -> list[bool]:
+def consistent(pairs: Sequence[tuple[Instruction, Instruction]], isa: str) -> list[bool]:
     """For each pair, in order: equal but for registers, and these agree with all pairs before it."""
-    holders = _Holders(free_entry)
+    holders = _Holders()
     return [_step(holders, left, right, isa) for left, right in pairs]
 
 

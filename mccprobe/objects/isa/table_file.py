@@ -14,6 +14,7 @@ from typing import Any, NoReturn
 
 from mccprobe.base.errors import BadDataFile, InputError
 from mccprobe.base.files import replace_file
+from mccprobe.base.paths import is_file, read_file, read_text
 from mccprobe.objects.isa.encoding import FORMAT, FORMAT_VERSION, EncodingTable, Field, Guard, HeldOut, Row, Source
 
 MAX_FILE_BYTES = 64 << 20  # a table after two probing rounds has 2 MB
@@ -72,7 +73,7 @@ def write_table(path: Path, table: EncodingTable, tool_version: str) -> None:
     text = json.dumps(document, separators=(",", ":"), ensure_ascii=True)
     body = ",\n".join(json.dumps(row, separators=(",", ":")) for row in rows)
     try:
-        if path.exists() and path.stat().st_size and f'"{FORMAT}"'.encode() not in path.read_bytes()[:200]:
+        if is_file(path) and path.stat().st_size and f'"{FORMAT}"'.encode() not in read_file(path)[:200]:
             raise InputError(f"{path}: exists and is no encoding table", hint="give another -o")
         replace_file(path, f'{text[:-1]},"rows":[\n{body}\n]}}\n'.encode("ascii"))
     except OSError as error:
@@ -86,7 +87,7 @@ def read_table(path: Path) -> EncodingTable:
     try:
         if path.stat().st_size > MAX_FILE_BYTES:
             raise BadDataFile(f"{path}: {path.stat().st_size} bytes, an encoding table has at most {MAX_FILE_BYTES}")
-        text = path.read_text(encoding="utf-8")
+        text = read_text(path, most=MAX_FILE_BYTES)
     except OSError as error:
         raise InputError(f"{path}: cannot be read: {error.strerror or error}") from error
     except UnicodeDecodeError as error:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, TypeAlias
 
 from mccprobe.base.errors import UsageError
+from mccprobe.base.extras import install_command
 from mccprobe.objects.model.resources import KernelResources
 
 Frame: TypeAlias = Any  # pandas.DataFrame: pandas brings no types and may be absent
@@ -52,5 +53,5 @@ def kernels_frame(kernels: Iterable[KernelResources]) -> Frame:
     try:
         import pandas as pd  # type: ignore[import-untyped]
     except ImportError as error:
-        raise UsageError("data frames need pandas", hint="pip install 'mccprobe[frames]'") from error
+        raise UsageError("data frames need pandas", hint=install_command("frames")) from error
     return pd.DataFrame([flat_row(kernel) for kernel in kernels]).convert_dtypes()

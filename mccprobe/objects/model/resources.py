@@ -265,4 +265,6 @@ _METADATA_SOURCES = {
 def sources(kernel: KernelMetadata, mix: InstructionMix) -> dict[str, str]:
     """Where each number of this kernel comes from."""
     metadata = _METADATA_SOURCES.get(kernel.source_format, kernel.source_format)
+    if kernel.source_format == "amdgpu-asm" and any(key.startswith(".amdhsa_") for key in kernel.raw):
+        metadata = ".amdhsa_kernel of the assembly text"
     return {"metadata": metadata, "instructions": mix.source or mix.reason}

@@ -10,6 +10,7 @@ import os
 from pathlib import Path
 
 from mccprobe.base.errors import InputError
+from mccprobe.base.paths import exists
 
 FILE_NAME = "kernel.toml"
 PACKAGE = Path(__file__).resolve().parents[2]
@@ -31,7 +32,7 @@ def find_shipped_kernels() -> list[Path]:
 def file_or_shipped(path: Path) -> Path:
     """`path`, or where there is no such file the folder of the shipped kernel of that name, if there is one."""
     named = next((folder for folder in find_shipped_kernels() if folder.name == str(path)), None)
-    return path if named is None or path.exists() else named
+    return path if named is None or exists(path) else named
 
 
 def hint_of_shipped(path: Path) -> str:
@@ -39,7 +40,7 @@ def hint_of_shipped(path: Path) -> str:
     folder = next((folder for folder in find_shipped_kernels() if folder.name == path.name), None)
     if folder is None:
         return ""
-    if path.exists():
+    if exists(path):
         return f"this file hides the shipped kernel {folder.name}, which is {folder}"
     return f"the shipped kernel is {folder.name}, without a folder"
 
@@ -50,7 +51,7 @@ def refuse_shipped_name(path: Path, *, takes_source: bool) -> None:
     takes_source: the command reads a kernel's source as well; the others want what a compiler wrote.
     """
     hint = hint_of_shipped(path)
-    if not hint or path.exists():
+    if not hint or exists(path):
         return
     if not takes_source:
         hint = (f"the shipped kernel {path.name} is source, and this command reads objects, bundles and assembly text; "

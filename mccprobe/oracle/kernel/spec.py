@@ -12,6 +12,7 @@ import re
 from pathlib import Path
 
 from mccprobe.base.errors import BadDataFile, UsageError
+from mccprobe.base.paths import is_folder
 from mccprobe.oracle.kernel.expression import ExpressionError
 from mccprobe.oracle.kernel.records import (
     MAX_SIZE,
@@ -56,9 +57,14 @@ _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,199}")
 def load_kernel(path: Path) -> KernelSpec:
     """Read a kernel folder or its kernel.toml. Raises BadDataFile."""
     try:
-        file = path / FILE_NAME if path.is_dir() else path
+        file = path / FILE_NAME if is_folder(path) else path
     except OSError as error:
         raise BadDataFile(f"{shorten(str(path))}: cannot be read: {error.strerror}") from error
+    if file != path and not file.exists():
+        raise BadDataFile(
+            f"{shorten(str(path))}: a folder without {FILE_NAME}",
+            hint=f"name a source file, or a folder with a {FILE_NAME} (kernels/README.md)",
+        )
     top = read_toml(file)
     cases = tuple(_case(table) for table in _named(top, "cases"))
     if not cases:

@@ -83,6 +83,10 @@ def exit_code(result: Mapping[str, Any]) -> int:
 def headline(result: Mapping[str, Any]) -> str:
     """The answer in one sentence; it names a pass only where one is named."""
     status, culprit = Status(result["status"]), result["culprit"]
+    if (found := result.get("range")) is not None:
+        return f"One of executions {found['first']['execution']:,} to {found['last']['execution']:,} begins the fault"
+    if (result.get("objects") or {}).get("equal"):
+        return "No difference: both builds are the same object"
     if culprit is None:
         return _WITHOUT_CULPRIT.get(status, "Undecided: no pass is named")
     where = f"{culprit['pass']} on {headline_name(culprit['function'])}"

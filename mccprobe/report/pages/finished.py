@@ -8,8 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from mccprobe.base.errors import BadReport, ExitCode
+from mccprobe.base.paths import exists, read_file
 from mccprobe.report.pages.blocks import Page
 
+MOST_BYTES = 256 << 20  # of result.json: some kilobytes
 RESULT, TEXT = "result.json", "report.txt"
 
 
@@ -19,10 +21,10 @@ def finished_result(root: Path) -> dict[str, Any] | None:
     Raises BadReport for one that cannot be read.
     """
     path = root / RESULT
-    if not path.exists():
+    if not exists(path):
         return None
     try:
-        result = json.loads(path.read_text("utf-8"))
+        result = json.loads(read_file(path, MOST_BYTES).decode("utf-8"))
     except OSError as error:
         raise BadReport(f"{path}: {error.strerror or error}") from error
     except (ValueError, RecursionError) as error:

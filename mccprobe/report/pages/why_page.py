@@ -49,7 +49,7 @@ def why_page(result: Mapping[str, Any]) -> Page:
         facts=Facts(tuple(_facts(result))),
         sections=sections(
             Section("flags", "Smallest set of flags", tuple(_flag_sets(result["flag_sets"])), mark),
-            Section("screen", "Is the program to blame?", tuple(_screen(result["screen"])), mark),
+            Section("screen", "Is the program to blame?", tuple(_screen(result)), mark),
             *(bisect_page.bisect_sections(bisect) if bisect else ()),
             Section("instruction", "First bad instruction", tuple(_where(result)), mark),
             Section("table", "Flag by pass by function", tuple(_table(result["table"])), mark),
@@ -117,7 +117,8 @@ def _flag_sets(found: Mapping[str, Any]) -> list[Block]:
     return blocks
 
 
-def _screen(screen: Mapping[str, Any]) -> list[Block]:
+def _screen(result: Mapping[str, Any]) -> list[Block]:
+    screen = result["screen"]
     checks = screen["checks"]
     if not checks:
         return [Paragraph(f"Not screened: {screen['reason'] or screen['state']}.")]
@@ -126,6 +127,9 @@ def _screen(screen: Mapping[str, Any]) -> list[Block]:
     blocks: list[Block] = [Paragraph(f"{clean} of {len(ran)} checks clean, {len(checks) - len(ran)} not run.")]
     if screen["reason"]:
         blocks.append(Notes((screen["reason"],), warning=True))
+    if not screen["clean"]:
+        again = ["mccprobe", "why", "--resume", result["run_directory"], "--skip-screen"]
+        blocks.append(Code("Search for the pass all the same", shlex.join(again)))
     telling = [one for one in checks if one["outcome"] != ScreenOutcome.CLEAN]
     if telling:
         blocks.append(_checks("Findings, hints, and what was not run", telling))

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from mccprobe.base.errors import PackagesMissing, PageNotWritten
 from mccprobe.base.files import replace_file
+from mccprobe.base.paths import exists, is_file, is_folder
 from mccprobe.report.pages.blocks import Page
 from mccprobe.report.pages.canvas import file_bytes
 from mccprobe.report.pages.render_html import render_html
@@ -53,7 +54,7 @@ class Places:
             _require_ours(self.html)
             _require_folder(self.html.parent)
         if self.figures is not None:
-            _require_folder(self.figures if self.figures.exists() else self.figures.parent)
+            _require_folder(self.figures if exists(self.figures) else self.figures.parent)
 
     def write(self, page: Page) -> list[Path]:
         """Everything but what goes to standard output; returns what was written. Raises PageNotWritten."""
@@ -74,7 +75,7 @@ class Places:
 @contextlib.contextmanager
 def _folder(folder: Path) -> Iterator[Path]:
     """The folder, made if it is not there; one that was made for what failed inside does not stay empty."""
-    made = not folder.exists()
+    made = not exists(folder)
     with _told(folder):
         folder.mkdir(exist_ok=True)
     try:
@@ -87,7 +88,7 @@ def _folder(folder: Path) -> Iterator[Path]:
 
 
 def _require_folder(folder: Path) -> None:
-    if not folder.is_dir():
+    if not is_folder(folder):
         raise PageNotWritten(f"{folder}: is no folder", hint="make it first, or name another place")
     if not os.access(folder, os.W_OK | os.X_OK):
         raise PageNotWritten(f"{folder}: cannot be written to", hint="name another place")
@@ -95,9 +96,9 @@ def _require_folder(folder: Path) -> None:
 
 def _require_ours(path: Path) -> None:
     """A page may be written again; another file is never replaced: it may be the user's input."""
-    if path.is_dir():
+    if is_folder(path):
         raise PageNotWritten(f"{path}: is a folder", hint="name a file in it")
-    if not path.is_file():  # nothing there, or a pipe or device: what holds nothing to lose
+    if not is_file(path):  # nothing there, or a pipe or device: what holds nothing to lose
         return
     with _told(path), path.open("rb") as file:
         head = file.read(HEAD_BYTES)

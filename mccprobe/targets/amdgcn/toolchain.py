@@ -20,6 +20,7 @@ from pathlib import Path
 from mccprobe.base.errors import CompilerNotFound, SourceDoesNotCompile, ToolchainError
 from mccprobe.base.process import RunResult, RunSpec, run
 from mccprobe.targets import sim
+from mccprobe.targets.flags.levels import is_device_level, levels_in
 from mccprobe.targets.llvm import locate
 from mccprobe.targets.llvm.driver import ClangDriver
 from mccprobe.targets.protocol import Capabilities
@@ -38,7 +39,7 @@ _UNOPTIMISED = ("-Xclang", "-disable-llvm-passes", "-emit-llvm", "-c")
 _PROBE = "__attribute__((global)) void mccprobe_probe(float *out) { *out = *out * 2.0f; }\n"
 # what the user writes for mcc and means nothing here
 _MUSA_ONLY = ("--musa-", "--offload-arch=", "--cuda-gpu-arch=", "-fmusa-", "-lmusa")
-_MUSA_WORDS = frozenset({"-mtgpu", "-Od3"})
+_MUSA_WORDS = frozenset({"-mtgpu"})
 _LDS_TOO_LARGE = "local memory"
 
 
@@ -117,7 +118,7 @@ class AmdgcnToolchain(ClangDriver):
         taken = device_arguments(args)
         bitcode, unlinked = scratch / f"{output.name}.bc", scratch / f"{output.name}.o"
         folders = [f"-I{folder}" for folder in (INCLUDE, SHARED_INCLUDE, *include)]
-        levels = [argument for argument in taken if argument.startswith("-O")]
+        levels = levels_in(taken)
         front_end = [*([] if levels else ["-O2"]), *_without(taken, "-mllvm")]
         back_end = [*(levels[-1:] or ["-O2"]), *_pairs(taken, "-mllvm")]
         commands = (
@@ -162,7 +163,9 @@ def device_arguments(args: Sequence[str]) -> list[str]:
             musa = value.lstrip("-").startswith(("mtgpu-", "FenceSetting", "misched=mtgpu-"))
             if value and argument in ("-mllvm", "-Xclang") and not musa:
                 kept += [argument, value]
-        elif not argument.startswith(_MUSA_ONLY) and argument not in _MUSA_WORDS and argument not in ("-c", "-S"):
+        elif not (
+            argument.startswith(_MUSA_ONLY) or argument in (*_MUSA_WORDS, "-c", "-S") or is_device_level(argument)
+        ):
             kept.append(argument)
     return kept
 

@@ -47,6 +47,7 @@ TARGET = Target(
     listed=_listed,
     path_option="compiler",
     programs=True,
+    stock=True,
     cxx_arguments=("--driver-mode=g++",),
     absent="C and C++ programs cannot be bisected; apt-get install clang-14",
     options_of="clang",

@@ -27,6 +27,15 @@ class ClangToolchain(ClangDriver):
             except SourceDoesNotCompile as error:
                 hint = "is this a clang-style driver?"
                 raise ToolchainError(error.message, detail=error.detail, hint=hint) from error
+            except ToolchainError as error:
+                identity = self.identify()
+                if identity.clang_major is not None:
+                    raise
+                here = " or ".join(locate.installed_clangs()) or "PATH"
+                raise ToolchainError(
+                    f"{identity.path} is not clang ({identity.version}), and only clang can limit its passes",
+                    hint=f"name a clang: --compiler {here}",
+                ) from error
 
 
 def clang_toolchain(compiler: str | None, sources: Sequence[str]) -> ClangToolchain:

@@ -26,6 +26,7 @@ from mccprobe.targets.flags.entries import (
     read_flag,
     read_flag_set,
 )
+from mccprobe.targets.flags.levels import DEVICE_LEVEL, HOST_LEVEL
 
 __all__ = [
     "UNKNOWN",
@@ -45,7 +46,7 @@ _FOR_DRIVERS = ("mllvm", "driver")
 _BOOLEANS = frozenset({"0", "1", "true", "false", "TRUE", "FALSE", "True", "False"})  # cl::opt<bool>
 # Driver arguments that are easily told from LLVM options. A wrong guess costs one probe more.
 _DRIVER = re.compile(
-    r"-O(?:d?[0-9]|s|z|g|fast)?"
+    rf"{HOST_LEVEL}|{DEVICE_LEVEL}"
     r"|-[DUILWlx]\S.*"
     r"|-std=.+|-g(?:[0-3]|gdb|dwarf.*|line-tables-only)?"
     r"|-m(?:tgpu|32|64|arch=.+|cpu=.+|tune=.+|no-.+|avx.*|sse.*|fma|bmi2?|cmodel=.+)"
@@ -266,5 +267,5 @@ def _check_references(catalogue: Catalogue, table: Table, entry: Flag | FlagSet)
         return
     for key in ("requires", "bundle_members", "exclusive_with"):
         for index, name in enumerate(getattr(entry, key)):
-            if name not in catalogue.flags:
+            if name.partition("=")[0] not in catalogue.flags:
                 table.fail(f"{key}[{index}]", f"no flag {shorten(name)} in the catalogue")

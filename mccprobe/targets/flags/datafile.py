@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from mccprobe.base.errors import BadDataFile, InputError
+from mccprobe.base.paths import read_file
 
 MAX_BYTES = 1 << 20  # a data file of ours has some 10 kB; more is a mistaken path
 SHOWN = 60  # characters of a value in a message
@@ -158,15 +159,12 @@ def parse_toml(text: str) -> dict[str, Any]:
 def read_toml(path: Path, *, schema_version: int = 1) -> Table:
     """The file's top table, its schema_version checked. Raises BadDataFile."""
     try:
-        with path.open("rb") as stream:
-            raw = stream.read(MAX_BYTES + 1)
+        raw = read_file(path, MAX_BYTES)
     except OSError as error:
         told = f"{path}: cannot be read: {error.strerror or error}"
         raise BadDataFile(told, hint=InputError.usual_hint) from error
     except ValueError as error:
         raise BadDataFile(f"{shorten(str(path))}: not a file name") from error
-    if len(raw) > MAX_BYTES:
-        raise BadDataFile(f"{path}: larger than {MAX_BYTES} bytes; not a data file of mccprobe")
     try:
         data = parse_toml(raw.decode("utf-8"))
     except UnicodeDecodeError as error:

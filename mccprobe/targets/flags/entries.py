@@ -46,7 +46,8 @@ class Flag:
     spelling: as it is passed, without a value; separator: "=" or " " between it and its value.
     values: all allowed ones of an enum, else those seen.
     default: UNKNOWN where not public. confidence: S seen, I inferred, A the article alone.
-    bundle_members: the public ones of a bundle; requires, exclusive_with: names of other flags.
+    bundle_members: the public ones of a bundle, each with its value (all are public if clang has the bundle).
+    requires, exclusive_with: names of other flags.
     """
 
     name: str

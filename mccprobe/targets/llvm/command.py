@@ -71,6 +71,7 @@ _OWN = frozenset(
     ("-c", "-S", "-E", "-M", "-MM", "-o", "--output", "-###", "-fsyntax-only", "-emit-llvm", "--preprocess",
      "--compile", "--assemble")
 )  # fmt: skip
+_OUTPUT = frozenset(("-c", "--compile", "-o", "--output"))  # of these, what a compile command of a build log has
 
 
 @dataclass(frozen=True)
@@ -142,6 +143,17 @@ def own_to_set(arguments: Arguments) -> str:
         if group[0] in _OWN or (group[0].startswith("-o") and not group[0].startswith("-obj")):
             return group[0]
     return ""
+
+
+def without_output(arguments: Arguments) -> tuple[Arguments, list[str]]:
+    """Without `-c` and `-o FILE`, and those as they were given."""
+    own = [
+        group for group in arguments.options
+        if group[0] in _OUTPUT or group[0].startswith("--output=")
+        or (group[0].startswith("-o") and not group[0].startswith("-obj"))
+    ]
+    kept = tuple(group for group in arguments.options if group not in own)
+    return Arguments(kept, arguments.inputs), [" ".join(group) for group in own]
 
 
 def without_side_outputs(arguments: Arguments) -> Arguments:

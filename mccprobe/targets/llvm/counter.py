@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from mccprobe.targets.flags.levels import is_level
 from mccprobe.targets.llvm.jobs import (
     Job,
     back_end_argv,
@@ -16,8 +16,6 @@ from mccprobe.targets.llvm.jobs import (
     without_llvm_passes,
 )
 from mccprobe.targets.llvm.opt_bisect import LogReader, PassExecution, parse_line
-
-_LEVEL = re.compile(r"-O(?:[1-3sz]|fast)?")
 
 
 @dataclass(frozen=True)
@@ -57,7 +55,7 @@ class Cc1Counter:
         return without_llvm_passes(argv)
 
     def plain(self, argv: Sequence[str]) -> tuple[str, ...]:
-        return tuple("-O0" if _LEVEL.fullmatch(argument) else argument for argument in argv)
+        return tuple("-O0" if is_level(argument) else argument for argument in argv)
 
     def reader(self, around: int = 0) -> LogReader:
         return LogReader(around)

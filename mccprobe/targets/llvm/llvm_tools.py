@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mccprobe.base.process import RunSpec, run
+from mccprobe.targets.flags.levels import code_generator_level
 from mccprobe.targets.llvm.jobs import mllvm_options, value_after
 from mccprobe.targets.llvm.locate import QUERY_TIMEOUT_S
 
 _VERSION = re.compile(r"version (\d+\.\d+\.\d+\S*)")
-_LEVEL = re.compile(r"-O([0-3sz]|fast)?")
 # cc1 -> llc. The driver passes these as flags of the target machine, not in the IR (clang 14,
 # clang/lib/CodeGen/BackendUtil.cpp, initTargetOptions); several spellings: the first that llc's help has.
 _CODEGEN_FLAGS = (
@@ -29,7 +29,6 @@ _CODEGEN_FLAGS = (
     ("-funsafe-math-optimizations", ("enable-unsafe-fp-math",)),
     ("-fapprox-func", ("enable-approx-func-fp-math",)),
 )
-_CODEGEN_LEVELS = {"0": "0", "1": "1", "2": "2", "s": "2", "z": "2", "3": "3", "fast": "3"}
 
 
 @dataclass(frozen=True)
@@ -89,8 +88,7 @@ def plugins(cc1: Sequence[str]) -> list[str]:
 def llc_arguments(cc1: Sequence[str], llc: LlvmTool) -> list[str]:
     """The options with which llc generates the code of this cc1, without those of -mllvm."""
     argv = plugins(cc1)
-    levels = [found.group(1) or "2" for argument in cc1 if (found := _LEVEL.fullmatch(argument))]
-    argv.append("-O" + _CODEGEN_LEVELS[levels[-1] if levels else "0"])
+    argv.append("-O" + code_generator_level(cc1))
     for option, spelt in (("-mrelocation-model", "relocation-model"), ("-target-cpu", "mcpu")):
         if value := value_after(cc1, option):
             argv.append(f"-{spelt}={value}")

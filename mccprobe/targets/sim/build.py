@@ -19,12 +19,14 @@ import re
 import shutil
 import tempfile
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from pathlib import Path
 
+from mccprobe.base import console
 from mccprobe.base.errors import ToolchainError
 from mccprobe.base.files import remove_dead_drafts, replace_file, wanted_room
+from mccprobe.base.paths import make_own, require_own
 from mccprobe.base.process import RunResult, RunSpec, run
 
 SIM_VERSION = "0.1.0"
@@ -104,8 +106,10 @@ def sim_sdk(cache_dir: Path, *, clang: str = "clang-14") -> SimSdk:
     """The SDK below `cache_dir`, built now if it is not there. Raises SimBuildError."""
     home = cache_dir / "sim"
     try:
-        home.mkdir(parents=True, exist_ok=True)
-        return _sdk_in(home, clang)
+        make_own(cache_dir, home.name)
+        sdk = _sdk_in(home, clang)
+        require_own(cache_dir, home.name, sdk.root.name, "bin")
+        return sdk
     except OSError as error:  # of a copy of many files it has no errno, but the errors of each
         first = error.args[0][0][2] if isinstance(error, shutil.Error) and error.args[0] else error.strerror or error
         raise SimBuildError(
@@ -128,6 +132,7 @@ def _sdk_in(home: Path, clang: str) -> SimSdk:
         try:
             _build(partial, tools)
             partial.chmod(0o755)  # mkdtemp gives 0700
+            _for_this_user_to_write(partial)
             if root.exists():  # damaged: _open_sdk refused it
                 shutil.rmtree(root)
             partial.rename(root)
@@ -136,6 +141,13 @@ def _sdk_in(home: Path, clang: str) -> SimSdk:
     if ready := _open_sdk(root):
         return ready
     raise SimBuildError(f"the simulated SDK in {root} is incomplete after its build")
+
+
+def _for_this_user_to_write(root: Path) -> None:
+    """Take write permission from others, which a umask of 002 or 000 gave: files below are executed."""
+    for path in root.rglob("*"):
+        if not path.is_symlink():
+            path.chmod(path.stat().st_mode & ~0o022)
 
 
 def _open_sdk(root: Path) -> SimSdk | None:
@@ -151,8 +163,18 @@ def _open_sdk(root: Path) -> SimSdk | None:
 @contextlib.contextmanager
 def _locked(path: Path) -> Iterator[None]:
     with path.open("w", encoding="utf-8") as handle:
-        fcntl.flock(handle, fcntl.LOCK_EX)  # ends with the file, also when the process is killed
+        # a lock ends with the file, also when the process is killed
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            _progress("... waiting: another mccprobe is building the stand-in SDK")
+            fcntl.flock(handle, fcntl.LOCK_EX)
         yield
+
+
+def _progress(text: str, *, live: str | None = None) -> None:
+    if shown := console.of_this_command():
+        shown.progress(text, live=live)
 
 
 def _clear(home: Path) -> None:
@@ -260,8 +282,18 @@ def _build(root: Path, tools: _Tools) -> None:
             target = root / "obj" / f"{part}-{source.stem}.o"
             objects[part].append(target)
             compiles.append([*tools.cxx, *flags, "-c", str(source), "-o", str(target)])
+    what = f"building the stand-in SDK in {root.parent} (first use only)"
+    _progress(f"... {what}: compiling {len(compiles)} files", live=f"... {what}: file 1 of {len(compiles)}")
     with ThreadPoolExecutor(max_workers=os.cpu_count() or 1) as pool:
-        list(pool.map(_step, compiles))
+        running = [pool.submit(_step, argv) for argv in compiles]
+        try:
+            for done, step in enumerate(as_completed(running), 1):
+                step.result()
+                _progress("", live=f"... {what}: {done} of {len(compiles)} files compiled")
+        finally:
+            for step in running:  # after a failure those that have not begun
+                step.cancel()
+    _progress(f"... {what}: linking")
     _link(root, tools, objects)
     why_not = _check_plugin(root, tools)
     shutil.rmtree(root / "obj")

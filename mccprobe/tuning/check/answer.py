@@ -125,7 +125,7 @@ def _doubt(kernel: KernelSpec, case: Case, document: dict[str, Any]) -> str:
     """Why a verdict would be about something else than this case, "" if it is not."""
     missing = [name for name in NEEDED if name not in document]
     if missing:
-        return f"the host program does not say {', '.join(missing)} (kernels/README.md)"
+        return f"the host program does not say {', '.join(missing)} (mccprobe help kernels)"
     for name, asked in (("m", case.m), ("n", case.n), ("k", case.k)):
         if document[name] != asked:
             return f"the host program ran {name} = {document[name]}, not {asked}"

@@ -17,14 +17,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mccprobe.base.errors import BadBinary, InputError
+from mccprobe.base.files import file_digest
 from mccprobe.base.process import RunResult, RunSpec, run
 from mccprobe.build.record import TranslationUnit
 from mccprobe.build.step import Done, compile_unit, link_program
-from mccprobe.build.store import disk_errors, file_digest
+from mccprobe.build.store import disk_errors
 from mccprobe.objects.binary.read import read_images
 from mccprobe.oracle.kernel.spec import Case, KernelSpec
 from mccprobe.oracle.verdict import Verdict
 from mccprobe.targets import registry
+from mccprobe.targets.flags.levels import is_level
 from mccprobe.targets.llvm.command import (
     compile_options,
     link_options,
@@ -37,7 +39,6 @@ from mccprobe.tuning.check.answer import Answer, read_answer
 from mccprobe.tuning.check.launchable import emulated_launches, kernels_in
 
 DEFAULT_ARCH = "mp_22"  # the S4000 of the article
-_LEVELS = frozenset(("-O", "-O0", "-O1", "-O2", "-O3", "-Os", "-Oz", "-Ofast", "-Og"))
 
 
 @dataclass(frozen=True)
@@ -171,11 +172,11 @@ class _Build:
     def _options(self, own: Sequence[tuple[str, ...]], flags: Sequence[tuple[str, ...]]) -> list[str]:
         """kernel.toml's compile options without what `flags` give again, and the architecture."""
         keys = {option_key(mllvm_value(flag)) for flag in flags if mllvm_value(flag)}
-        level = any(flag[0] in _LEVELS for flag in flags if flag)
+        level = any(is_level(flag[0]) for flag in flags if flag)
         kept = [
             group for group in own
             if not (mllvm_value(group) and option_key(mllvm_value(group)) in keys)
-            and not (level and group[0] in _LEVELS) and group not in flags
+            and not (level and is_level(group[0])) and group not in flags
         ]  # fmt: skip
         named = any(group[0].startswith(("--offload-arch=", "--cuda-gpu-arch=")) for group in (*kept, *flags))
         arch = [] if named or not self.device else [f"--offload-arch={self.arch}"]

@@ -206,7 +206,7 @@ def case_fault(built: BuiltKernel, entry: PlannedCase, result: CaseResult) -> st
     if result.verdict is Verdict.UNRESOLVED or not registry.target(built.toolchain).device:
         return ""
     if result.launches is None:
-        return "the host program does not report its launches (MCCPROBE_LAUNCHED, kernels/README.md)"
+        return "the host program does not report its launches (MCCPROBE_LAUNCHED, mccprobe help kernels)"
     if not result.launches:
         return "no kernel was launched"
     if built.simulated and result.told is not None and _named(result.told, built) != _named(result.launches, built):

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from mccprobe.base.errors import InputError, UsageError
+from mccprobe.base.paths import exists, is_file, is_folder, resolved
 from mccprobe.oracle.kernel.shipped import FILE_NAME, hint_of_shipped
 from mccprobe.oracle.kernel.spec import KernelSpec, find_shipped_kernels, is_shipped, load_kernel, shipped_kernel
 from mccprobe.targets.choose import Choice, choose
@@ -24,30 +25,30 @@ Flags = tuple[tuple[str, ...], ...]
 def find_kernel(text: str) -> KernelSpec:
     """A folder, a kernel.toml, a source beside one, or the name of a shipped kernel. Raises InputError, UsageError."""
     path = Path(text)
-    if path.name == FILE_NAME or (path / FILE_NAME).is_file():
+    if path.name == FILE_NAME or is_file(path / FILE_NAME):
         kernel = load_kernel(path)
-    elif path.is_file():
+    elif is_file(path):
         description = path.absolute().parent / FILE_NAME
-        if not description.is_file():
+        if not is_file(description):
             raise InputError(
                 f"{path}: no {FILE_NAME} beside it",
-                hint=hint_of_shipped(path) or "it says how the kernel is built, run and judged: kernels/README.md",
+                hint=hint_of_shipped(path) or "see how a kernel is built, run and judged: mccprobe help kernels",
             )
         kernel = load_kernel(description)
-        if path.resolve() not in kernel.sources:
+        if resolved(path) not in kernel.sources:
             raise InputError(f"{path}: not one of the sources of {description}")
     elif text in {folder.name for folder in find_shipped_kernels()}:
         kernel = shipped_kernel(text)
-    elif path.exists() or "/" in text:
-        if path.is_dir():
-            raise InputError(f"{path}: no {FILE_NAME} in it", hint="kernels/README.md says what belongs into it")
+    elif exists(path) or "/" in text:
+        if is_folder(path):
+            raise InputError(f"{path}: no {FILE_NAME} in it", hint="see what belongs into it: mccprobe help kernels")
         raise InputError(f"{path}: no such kernel", hint=hint_of_shipped(path))
     else:
         kernel = shipped_kernel(text)
     if not kernel.host_sources:
         raise InputError(
             f"{kernel.path}: no host_sources, so nothing can be run",
-            hint="kernels/README.md has the contract of a host program",
+            hint="see the contract of a host program: mccprobe help kernels",
         )
     return kernel
 

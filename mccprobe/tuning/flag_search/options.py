@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from mccprobe.base.errors import InputError, JournalUnreadable, UsageError
+from mccprobe.base.paths import is_file, is_folder
 from mccprobe.oracle.kernel.shipped import FILE_NAME, hint_of_shipped
 from mccprobe.oracle.kernel.spec import KernelSpec, find_shipped_kernels
 from mccprobe.targets import registry
@@ -63,12 +64,26 @@ def read_options(document: Any, where: Path) -> SearchOptions:
         raise JournalUnreadable(f"{where}: holds no options of a flag search", hint="start a new run")
     clean: dict[str, Any] = {}
     for name, value in values.items():
-        default = known[name].default
-        fits = isinstance(value, list) if isinstance(default, tuple) else isinstance(value, str | int | float | None)
-        if not fits:
+        if not _fits(name, value, known[name].default):
             raise JournalUnreadable(f"{where}: search.{name} is not what a flag search writes", hint="start a new run")
         clean[name] = tuple(value) if isinstance(value, list) else value
     return SearchOptions(**clean)
+
+
+_LOWEST = {"bound": 2, "random_seed": 0, "seeds": 0, "timeout": 0.1, "compile_timeout": 1}
+_HIGHEST = {"timeout": 2e6, "compile_timeout": 2e6}  # s; above, no system call takes a time
+
+
+def _fits(name: str, value: Any, default: Any) -> bool:
+    """True for a value of run.json as the command line would have given it."""
+    if isinstance(default, tuple):
+        one = default[0] if default else ""
+        return isinstance(value, list) and all(_fits(name, item, one) for item in value)
+    if isinstance(default, int | float):
+        kinds = int if isinstance(default, int) else int | float
+        high = _HIGHEST.get(name, 1 << 63)
+        return isinstance(value, kinds) and not isinstance(value, bool) and _LOWEST[name] <= value <= high
+    return (value is None and default is None) or (isinstance(value, str) and "\0" not in value)
 
 
 @dataclass(frozen=True)
@@ -128,9 +143,9 @@ def _subject(options: SearchOptions, cache: Path) -> tuple[Subject, KernelSpec |
 
 
 def _is_program(options: SearchOptions, path: Path) -> bool:
-    if not path.is_file() or path.name == FILE_NAME or not is_source(path.name):
+    if not is_file(path) or path.name == FILE_NAME or not is_source(path.name):
         return False
-    return not registry.is_device_source(path.name) and not (path.absolute().parent / FILE_NAME).is_file()
+    return not registry.is_device_source(path.name) and not is_file(path.absolute().parent / FILE_NAME)
 
 
 def _program(
@@ -152,9 +167,9 @@ def _program(
 def _compiled(options: SearchOptions, path: Path) -> tuple[Subject, KernelSpec | None, tuple[str, ...], Path]:
     shipped = {folder.name for folder in find_shipped_kernels()}
     kernel: KernelSpec | None = None
-    if options.file in shipped or path.is_dir() or (path.absolute().parent / FILE_NAME).is_file():
+    if options.file in shipped or is_folder(path) or is_file(path.absolute().parent / FILE_NAME):
         kernel = find_kernel(options.file)
-    elif not path.is_file():
+    elif not is_file(path):
         raise InputError(f"{options.file}: no such kernel or source", hint=hint_of_shipped(path))
     toolchain = amdgcn_toolchain()
     sources = kernel.sources if kernel is not None else (path.absolute(),)

@@ -12,6 +12,7 @@ from typing import Any
 
 from mccprobe.base.console import visible
 from mccprobe.base.errors import UsageError
+from mccprobe.base.extras import install_command
 from mccprobe.base.files import replace_file
 from mccprobe.build.store import disk_errors
 from mccprobe.tuning.flag_search.report import SearchReport
@@ -32,7 +33,7 @@ def plot_search(report: SearchReport, path: Path) -> Path:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
     except ImportError as error:
-        raise UsageError("--plot needs the package matplotlib", hint="pip install 'mccprobe[plots]'") from error
+        raise UsageError("--plot needs the package matplotlib", hint=install_command("plots")) from error
     result = report.to_dict()
     best = result["winner"] or result["lowest"]
     title = f"{report.subject}, {report.strategy}, {report.toolchain}"

@@ -17,14 +17,16 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from mccprobe.base.errors import MccprobeError, OracleUnusable
+from mccprobe.base.files import file_digest
 from mccprobe.build.executor import Executor
 from mccprobe.build.record import of_command
 from mccprobe.build.step import compile_unit, link_program
-from mccprobe.build.store import disk_errors, file_digest
+from mccprobe.build.store import disk_errors
 from mccprobe.oracle.checks import Expected, Oracle, ReferenceOracle, observe_in
 from mccprobe.oracle.kernel.spec import KernelSpec
 from mccprobe.oracle.verdict import Outcome, Verdict
 from mccprobe.targets.amdgcn.toolchain import AmdgcnToolchain
+from mccprobe.targets.flags.levels import replaces
 from mccprobe.targets.llvm.command import (
     compile_options,
     link_options,
@@ -224,8 +226,7 @@ class CompiledKernel:
             folder.mkdir(parents=True, exist_ok=True)
             place = Path(tempfile.mkdtemp(prefix="build-", dir=folder))
         kept = without_flags(split_arguments(self.args), flags).flat
-        levels = any(flag[0].startswith("-O") for flag in flags)
-        given = [argument for argument in kept if not (levels and argument.startswith("-O"))]
+        given = [argument for argument in kept if not any(replaces(flag[0], argument) for flag in flags)]
         given += [argument for flag in flags for argument in flag] + [f"-D{name}={value}" for name, value in defines]
         objects = []
         for number, source in enumerate(self.sources):
@@ -291,8 +292,7 @@ class OrdinaryProgram:
             folder.mkdir(parents=True, exist_ok=True)
             place = Path(tempfile.mkdtemp(prefix="build-", dir=folder))
         kept = without_flags(self.args, flags)
-        level = any(flag[0].startswith("-O") for flag in flags)
-        options = [group for group in kept.options if not (level and group[0].startswith("-O"))]
+        options = [group for group in kept.options if not any(replaces(flag[0], group[0]) for flag in flags)]
         own = split_arguments([argument for group in options for argument in group])
         flagged = (*compile_options(own), *(argument for flag in flags for argument in flag))
         build = of_command(

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from mccprobe.base.errors import UsageError
+from mccprobe.base.extras import install_command
 from mccprobe.tuning.flag_search.evaluate import Evaluator
 from mccprobe.tuning.flag_search.space import Point, Space
 from mccprobe.tuning.flag_search.strategies import best_of
@@ -28,7 +29,7 @@ def require_optuna() -> Any:
     try:
         import optuna
     except ImportError as error:
-        raise UsageError("--strategy tpe needs the package optuna", hint="pip install 'mccprobe[search]'") from error
+        raise UsageError("--strategy tpe needs the package optuna", hint=install_command("search")) from error
     return optuna
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from mccprobe.base.errors import CompilerNotFound, InputError, ToolchainError
 from mccprobe.base.files import remove_dead_drafts, replace_file
+from mccprobe.base.paths import make_own, require_own
 from mccprobe.base.process import RunSpec, run
 from mccprobe.targets.llvm import locate
 
@@ -32,10 +33,11 @@ def recorder_library(cache: Path) -> Path:
     digest = hashlib.sha256(about.encode() + SOURCE.read_bytes()).hexdigest()[:16]
     folder = cache / "trace"
     library = folder / f"recorder-{digest}.so"
+    require_own(cache, folder.name, library.name)
     if library.is_file():
         return library
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        make_own(cache, folder.name)
         remove_dead_drafts(folder)
         with tempfile.TemporaryDirectory(prefix="mccprobe-trace-") as scratch:
             made = Path(scratch) / library.name

@@ -1,0 +1,67 @@
+"""What keeps a confirmed pass from being called FOUND: the program itself, or a result that moves by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from mccprobe.base.errors import OracleUnusable
+from mccprobe.bisection.cautions import cautions_of
+from mccprobe.bisection.confirm import Judgement
+from mccprobe.bisection.steadiness import steadiness
+from mccprobe.bisection.target import PassAxis
+from mccprobe.bisection.workspace import Workspace
+from mccprobe.report.record import CheckState, Confirmation, ProgramCheck, Status
+from mccprobe.search.model import SearchResult
+
+
+def dependences(workspace: Workspace) -> tuple[str, ...]:
+    """What the program's result may depend on besides its code, as its objects show it.
+
+    A kernel's host program compares numbers by itself, and a device has no clock that the host's calls would show.
+    """
+    if workspace.request.oracle.kind == "kernel" or workspace.unit.recorded.offload:
+        return ()
+    bad = workspace.unit.base[workspace.unit.recorded.active]
+    objects = [workspace.ledger.run.object_path(bad), *(Path(name) for name in workspace.rest.inputs())]
+    return cautions_of(objects)
+
+
+def moved_by(workspace: Workspace, axis: PassAxis, result: SearchResult, found: Sequence[str]) -> tuple[str, ...]:
+    """The dependences that were found, and what repeats of both sides add to them.
+
+    Raises OracleUnusable if the good side does not stay GOOD.
+    """
+    if not found or result.good is None or result.bad is None:
+        return tuple(found)
+    good, bad, lowest = (axis.object_at(limit) for limit in (result.good, result.bad, result.good_end or 0))
+    if not isinstance(good, str) or not isinstance(bad, str):
+        return tuple(found)
+    moved = steadiness(workspace.judge, good, bad, lowest if isinstance(lowest, str) else None)
+    if moved is not None and moved.good_side:
+        raise OracleUnusable(
+            f"the good side is not GOOD {moved.circumstance}: {moved.outcome.reason} ({'; '.join(found)})",
+            hint="no pass can be accused by this program: let its result depend on its input alone",
+        )
+    if moved is not None:
+        return (*found, f"the bad side is GOOD {moved.circumstance}")
+    return tuple(found)
+
+
+def withheld(judgement: Judgement, check: ProgramCheck | None, found: Sequence[str]) -> Judgement:
+    """The judgement without the word FOUND where something else than the pass may be at fault."""
+    if judgement.status is not Status.FOUND:
+        return judgement
+    reason = reason_to_withhold(check, found)
+    if not reason:
+        return judgement
+    was = judgement.confirmation
+    notes = [*judgement.notes, f"apart from that the pass would be confirmed: {was.text}"]
+    return replace(judgement, status=Status.EXPOSED, confirmation=Confirmation("none", reason), notes=notes)
+
+
+def reason_to_withhold(check: ProgramCheck | None, found: Sequence[str]) -> str:
+    """Why no pass can be confirmed by this program, "" if nothing speaks against it."""
+    reasons = [check.text] if check is not None and check.state is CheckState.FINDING else []
+    return "; ".join((*reasons, *found))
