@@ -1,4 +1,4 @@
-"""Are mixes of a correct pass ever wrong? The evidence behind mccprobe/targets/passes/data/mixes.toml.
+"""Are mixes of a correct pass ever wrong? The evidence behind mccprobe/targets/llvm/data/mixes.toml.
 
     python benchmarks/mix_controls.py [--file F.c] [--compiler CLANG] [--mixes 24] [--level -O3] [-m=OPTION]... PASS...
 

@@ -16,6 +16,7 @@ from mccprobe.base.files import file_digest
 from mccprobe.base.process import RunSpec, run
 from mccprobe.bisection.request import BisectRequest
 from mccprobe.build.executor import Executor, Urgency
+from mccprobe.targets import registry
 from mccprobe.targets.llvm.command import is_source, language, split_arguments
 
 _HEADERS = frozenset((".h", ".hh", ".hpp", ".hxx", ".inc", ".inl", ".cuh", ".muh", ".def"))
@@ -33,7 +34,7 @@ class InputsWatch:
         commands = [Path(word) for word in request.oracle.command]
         self.add([request.source, *map(Path, request.inputs), *commands, *_headers_near(request)])
         self._listed: list[Future[list[Path]]] = []
-        if request.toolchain.name == "clang":
+        if registry.target(request.toolchain.name).stock:
             forced = language(split_arguments(request.bad_args))
             for name in (str(request.source), *request.inputs):
                 if is_source(name, forced) and Path(name).suffix not in _IR:

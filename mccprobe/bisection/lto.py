@@ -8,6 +8,7 @@ from pathlib import Path
 
 from mccprobe.base.errors import UsageError
 from mccprobe.bisection.options import BisectOptions
+from mccprobe.targets import registry
 from mccprobe.targets.llvm.command import Arguments, compile_options, is_cxx, is_source, link_options, split_arguments
 from mccprobe.targets.llvm.locate import which
 from mccprobe.targets.protocol import Toolchain
@@ -19,7 +20,7 @@ _FRONT_END = ("-D", "-U", "-I", "-isystem", "-include", "-iquote", "-idirafter",
 
 def refuse_lto(options: BisectOptions, arguments: Arguments, source: Path, toolchain: Toolchain) -> None:
     """Raise UsageError for a link-time optimised build, with the commands that make FILE.bc of the program."""
-    if toolchain.name != "clang" or not _last_says_lto(arguments.flat):
+    if not registry.target(toolchain.name).stock or not _last_says_lto(arguments.flat):
         return
     driver = options.compiler or toolchain.driver[0]
     names = [str(source), *(name for name in arguments.inputs if is_source(name))]

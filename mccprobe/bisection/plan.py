@@ -192,7 +192,7 @@ def _source_and_kernel(options: BisectOptions, arguments: Arguments) -> tuple[Pa
         usual = "C, C++, .mu, .ll or .bc; objects go behind --"
         raise InputError(f"{path}: not a source that a compiler takes", hint=hint_of_shipped(path) or usual)
     description = path.parent / "kernel.toml"
-    if path.suffix == ".mu" and is_file(description):
+    if registry.is_device_source(path.name) and is_file(description):
         kernel = load_kernel(description)
         if resolved(path) in [source.resolve() for source in kernel.sources]:
             return path, kernel

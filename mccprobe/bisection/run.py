@@ -109,7 +109,8 @@ def run_bisection(
     other memory layouts too, until one shows it. screen: a cheap check of the program itself, run beside the search;
     screened: what the caller found of the program already. Raises InputsChanged for a file that changes meanwhile.
     """
-    first = _State(request, run, journal, Ledger(run, journal, executor), time.monotonic(), load_pass_table())
+    first = _State(request, run, journal, Ledger(run, journal, executor), time.monotonic(),
+                   load_pass_table(request.toolchain.name))  # fmt: skip
     watch = first.watch = InputsWatch(request, executor)
     first.screen, first.screened = screen, screened
     try:

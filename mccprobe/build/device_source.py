@@ -19,7 +19,7 @@ from mccprobe.oracle.kernel.shipped import FILE_NAME, is_shipped
 from mccprobe.oracle.kernel.spec import KernelSpec, load_kernel
 from mccprobe.targets import registry
 from mccprobe.targets.amdgcn.toolchain import COMPILE_TIMEOUT_S, amdgcn_toolchain
-from mccprobe.targets.choose import DEVICE_SUFFIXES, choose, wanted_of
+from mccprobe.targets.choose import choose, wanted_of
 from mccprobe.targets.mcc.target import not_found
 from mccprobe.targets.mcc.toolchain import MccPaths
 from mccprobe.targets.protocol import ResourceText, Toolchain
@@ -50,7 +50,7 @@ class Compiled:
 
 def is_source(path: Path) -> bool:
     """True for a source, which only its name tells, and for a folder with a kernel.toml."""
-    return path.suffix in DEVICE_SUFFIXES or is_file(path / FILE_NAME)
+    return registry.is_device_source(path.name) or is_file(path / FILE_NAME)
 
 
 def compile_source(path: Path, options: SourceOptions, scratch: Path) -> list[Compiled]:

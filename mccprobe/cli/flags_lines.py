@@ -8,6 +8,7 @@ from typing import Any
 
 from mccprobe.base.console import number_of
 from mccprobe.report.terminal_table import Column, terminal_table
+from mccprobe.targets import registry
 from mccprobe.targets.flags.ask import Answer
 from mccprobe.targets.flags.catalogue import Catalogue, Flag, normalise_option
 from mccprobe.targets.flags.entries import CONFIDENCES, FlagSet
@@ -149,7 +150,7 @@ def flag_lines(value: Mapping[str, Any]) -> list[str]:
     ]
     for label, key in (("needs", "requires"), ("contains", "bundle_members"), ("excludes", "exclusive_with")):
         if value[key]:
-            hidden = key == "bundle_members" and "clang" not in value["compilers"]
+            hidden = key == "bundle_members" and not registry.bundles_are_public(value["compilers"])
             more = "; the rest of the bundle is not public" if hidden else ""
             lines.append(f"  {label:<11} {', '.join(value[key])}{more}")
     lines += [f"  {risk['kind']:<11} {_risk(risk)}" for risk in value["risks"]]

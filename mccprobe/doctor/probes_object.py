@@ -26,6 +26,7 @@ from mccprobe.objects.isa.words import geometry
 from mccprobe.objects.model.resources import MCC_RESERVE_BYTES
 from mccprobe.targets.llvm.jobs import DEVICE_TRIPLES, JobKind
 from mccprobe.targets.llvm.probe import BUNDLE_ID, METADATA_MARK
+from mccprobe.targets.mcc.target import ISA
 
 IDENT = bytes.fromhex("7f454c46 02 01 01 00")  # ELF64, little-endian, version 1, OSABI 0
 SPILL_BASE_KIND = 19  # of an argument, "Global Spill Base" in public -S text
@@ -233,7 +234,7 @@ def temp_registers(subject: Subject) -> Answer:
     used = [
         register.first + register.size
         for one in _function(subject.listing).instructions
-        for register in registers_of(one.operands, "mtgpu")
+        for register in registers_of(one.operands, ISA)
         if register.bank == "R"
     ]
     told = kernel.registers.get("temp")
@@ -299,7 +300,7 @@ def vendor_objdump(subject: Subject) -> Answer:
         return no(error.message)
     decoded = sum(one.pipe != UNKNOWN for function in listing.functions for one in function.instructions)
     evidence = f"file format {told or 'not told'}, {decoded} instructions of {listing.instruction_count} decoded"
-    return answer("mtgpu" in told and decoded > 0, evidence)
+    return answer(ISA in told and decoded > 0, evidence)
 
 
 @probe
@@ -309,7 +310,7 @@ def twelve_byte_words(subject: Subject) -> Answer:
         function = _function(parse_listing(text))
     except MccprobeError as error:
         raise Unasked(f"llvm-objdump gives no listing: {error.message}") from error
-    found = geometry(function, "mtgpu")
+    found = geometry(function, ISA)
     if found.state == "assumed":
         raise Unasked(f"nothing for or against it: {found.reason}")
     return answer(found.state == "confirmed", found.reason)

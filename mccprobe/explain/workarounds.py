@@ -91,7 +91,7 @@ def _harvest(workspace: Workspace, notes: list[str]) -> Harvest | None:
 def _changes(
     flags: Sequence[ResolvedFlag], culprit: Culprit | None, harvest: Harvest | None, workspace: Workspace
 ) -> list[Change]:
-    info = load_pass_table().find(culprit.title) if culprit else None
+    info = load_pass_table(workspace.request.toolchain.name).find(culprit.title) if culprit else None
     kind = info.kind if info else guess_kind(culprit.title) if culprit else "ir"
     return possible_changes(
         info, [flag.flag for flag in flags if flag.flag is not None], load_catalogue(), harvest,

@@ -16,7 +16,7 @@ from mccprobe import __version__
 from mccprobe.base.errors import InputError, MccprobeError
 from mccprobe.build.device_source import SourceOptions, compile_source, is_source, resource_text, sources_and_arguments
 from mccprobe.objects.binary.elf import is_linked
-from mccprobe.objects.binary.read import is_simulated, read_images, read_kernels
+from mccprobe.objects.binary.read import MAX_FILE_BYTES, is_simulated, read_images, read_kernels
 from mccprobe.objects.binary.records import DeviceImage, KernelMetadata
 from mccprobe.objects.isa.by_table import tables_folder
 from mccprobe.objects.isa.disassemble import Disassemblers, disassemble
@@ -116,6 +116,10 @@ def report_on(
             if named is not None and named.printed is not None and is_source(path):
                 kernels += _printed(named, named.printed, path, request, Path(folder), told)
                 continue
+            foreign = _read_by_a_target(path, request)
+            if foreign is not None:
+                kernels += foreign
+                continue
             for file, heading, simulated in _inputs(path, request.source, Path(folder), told):
                 for image in _readable(path, file, warnings):
                     origin = image.origin.replace(str(file), str(path), 1)
@@ -140,6 +144,18 @@ def report_on(
     comparison = compare(request.compare, kernels, words) if request.compare is not None else None
     once = tuple(dict.fromkeys(warnings)), tuple(dict.fromkeys(told))
     return ResourceReport(tuple(kernels), *once, comparison, functions)
+
+
+def _read_by_a_target(path: Path, request: ReportRequest) -> list[KernelResources] | None:
+    """Kernels of an object whose format a target alone knows; None where no target does."""
+    for read in (target.reads for target in registry.targets()):
+        if read is None or not path.is_file() or path.stat().st_size > MAX_FILE_BYTES:
+            continue
+        found = read(path.read_bytes(), str(path))
+        if found is not None:
+            mix = InstructionMix(None, reason="not counted: no disassembler is known for this format")
+            return [resources_of(one, origin=str(path), options=request.options, mix=mix) for one in found]
+    return None
 
 
 def _printed(

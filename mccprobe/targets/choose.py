@@ -11,9 +11,7 @@ from mccprobe.targets.mcc.target import not_found
 from mccprobe.targets.mcc.toolchain import MccPaths
 from mccprobe.targets.protocol import Choice, Wanted
 
-__all__ = ["DEVICE_SUFFIXES", "Choice", "choose", "wanted_of"]
-
-DEVICE_SUFFIXES = frozenset((".mu",))
+__all__ = ["Choice", "choose", "wanted_of"]
 
 
 def wanted_of(mcc: MccPaths, cache: Path, *, compiler: str | None = None) -> Wanted:
@@ -30,7 +28,7 @@ def choose(
     shipped: the source is one of the kernels that come with mccprobe.
     Raises CompilerNotFound (exit 3) when the compiler is not there, UsageError for options that contradict.
     """
-    device = any(Path(source).suffix in DEVICE_SUFFIXES for source in sources)
+    device = any(map(registry.is_device_source, sources))
     options = wanted_of(mcc, cache, compiler=compiler).options
     wanted = Wanted(cache, tuple(sources), shipped, device, options)
     if name != registry.AUTO:

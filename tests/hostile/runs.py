@@ -165,7 +165,7 @@ def kernel_seeds() -> list[bytes]:
 
 def flag_seeds() -> list[bytes]:
     """One entry each of the shipped catalogue."""
-    entries = [one for data in files("mccprobe/targets/flags/data/*.toml")() for one in data.split(b"[[flag]]")[1:12]]
+    entries = [one for data in files("mccprobe/targets/*/data/flags.toml")() for one in data.split(b"[[flag]]")[1:12]]
     return [b"schema_version = 1\n\n[[flag]]" + one for one in entries]
 
 

@@ -42,8 +42,8 @@ ROOMS = (
 VOCABULARY = frozenset({"mccprobe", "mccprobe.oracle.verdict"})  # for everybody: the version, the verdicts
 # Inside mccprobe/ but not part of the library: they ship as files of the stand-in SDK.
 DATA_FOLDERS = tuple(f"targets/{name}" for name in (
-    "sim/include", "sim/runtime", "sim/plugin", "sim/driver", "amdgcn/include", "nvidia/include", "flags/data",
-    "passes/data",
+    "sim/include", "sim/runtime", "sim/plugin", "sim/driver", "amdgcn/include", "nvidia/include",
+    "mcc/data", "clang/data", "amdgcn/data", "llvm/data",
 ))  # fmt: skip
 
 MAX_MODULE_LINES = 500  # beyond it a module has more than one subject

@@ -15,7 +15,7 @@ from mccprobe.oracle.kernel.shipped import FILE_NAME, hint_of_shipped
 from mccprobe.oracle.kernel.spec import KernelSpec, find_shipped_kernels
 from mccprobe.targets import registry
 from mccprobe.targets.amdgcn.toolchain import amdgcn_toolchain
-from mccprobe.targets.choose import DEVICE_SUFFIXES, choose
+from mccprobe.targets.choose import choose
 from mccprobe.targets.llvm.command import is_source
 from mccprobe.targets.mcc.toolchain import MccPaths
 from mccprobe.tuning.check.subject import find_kernel, kernel_toolchain
@@ -145,7 +145,7 @@ def _subject(options: SearchOptions, cache: Path) -> tuple[Subject, KernelSpec |
 def _is_program(options: SearchOptions, path: Path) -> bool:
     if not is_file(path) or path.name == FILE_NAME or not is_source(path.name):
         return False
-    return path.suffix not in DEVICE_SUFFIXES and not is_file(path.absolute().parent / FILE_NAME)
+    return not registry.is_device_source(path.name) and not is_file(path.absolute().parent / FILE_NAME)
 
 
 def _program(
