@@ -17,7 +17,7 @@ from mccprobe.base.paths import exists, is_file, is_folder, read_file, require_p
 
 if TYPE_CHECKING:
     from mccprobe.base.console import Console
-    from mccprobe.bisection.plan import Plan
+    from mccprobe.bisection.passes.plan import Plan
     from mccprobe.build.session import Session
 
 DEFAULT_OUT = "mccprobe-out"
@@ -185,7 +185,7 @@ def check_unchanged(root: Path, described: dict[str, Any], *, journal: str | Non
     journal: the file without which nothing could be gone on with, None where there may be none yet.
     Raises JournalUnreadable.
     """
-    from mccprobe.bisection.request import changed_keys
+    from mccprobe.bisection.passes.request import changed_keys
 
     if journal is not None and not is_file(root / journal):
         raise JournalUnreadable(f"{root} holds no {journal}", hint="nothing is left to go on with; start a new run")

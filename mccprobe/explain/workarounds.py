@@ -16,8 +16,8 @@ from pathlib import Path
 
 from mccprobe.base.errors import BudgetSpent, MccprobeError, NoRoom, ToolchainError
 from mccprobe.base.process import RunSpec, run
-from mccprobe.bisection.target import Judge
-from mccprobe.bisection.workspace import Workspace
+from mccprobe.bisection.judge import Judge
+from mccprobe.bisection.passes.workspace import Workspace
 from mccprobe.build.job import CompileJob
 from mccprobe.build.unit import UNLIMITED
 from mccprobe.explain.deadline import Deadline

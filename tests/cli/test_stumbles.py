@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from mccprobe.bisection.missed_files import named_by_program, named_in_arguments
-from mccprobe.bisection.options import BisectOptions
-from mccprobe.bisection.pasted import without_compiler
+from mccprobe.bisection.passes.missed_files import named_by_program, named_in_arguments
+from mccprobe.bisection.passes.options import BisectOptions
+from mccprobe.bisection.passes.pasted import without_compiler
 from mccprobe.build.link_errors import link_error
 
 from .refusals import CLANG, PLAIN

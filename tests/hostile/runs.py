@@ -69,7 +69,7 @@ def read_book(path: Path) -> object:
 
 
 def run_seed() -> list[bytes]:
-    from mccprobe.bisection.options import BisectOptions
+    from mccprobe.bisection.passes.options import BisectOptions
 
     options = BisectOptions(file="a.c", flags=("-O2",), args=("-lm",), max_runs=9)
     why = {"sets": ["gemm-s4000"], "steps": [], "also": [], "skip_screen": False, "reduce": False, "budget_s": 3.5,
@@ -88,7 +88,7 @@ def run_seed() -> list[bytes]:
 def read_run_json(data: bytes, scratch: Path) -> object:
     """What --resume of each command reads first."""
     from mccprobe.base.errors import MccprobeError
-    from mccprobe.bisection.options import read_run_options
+    from mccprobe.bisection.passes.options import read_run_options
     from mccprobe.cli.run_session import check_unchanged, run_document
     from mccprobe.explain.options import read_why_options
     from mccprobe.tuning.flag_search.options import read_options
@@ -171,7 +171,7 @@ def flag_seeds() -> list[bytes]:
 
 @as_file("recipe.toml")
 def read_recipe_file(path: Path) -> object:
-    from mccprobe.bisection.options import read_recipe
+    from mccprobe.bisection.passes.options import read_recipe
 
     return json.dumps(read_recipe(path).to_dict())
 

@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 
 from mccprobe.base.errors import BadDataFile, BadReport, InputError, JournalUnreadable
-from mccprobe.bisection.ir_change import IrChange, compare_ir
-from mccprobe.bisection.options import BisectOptions, read_recipe
+from mccprobe.bisection.passes.ir_change import IrChange, compare_ir
+from mccprobe.bisection.passes.options import BisectOptions, read_recipe
 from mccprobe.build.journal import Journal
 from mccprobe.build.line_feed import MOST_BYTES, LineFeed
 from mccprobe.explain.bundle.archive import MAX_HEADER_BYTES, unpack

@@ -36,7 +36,7 @@ def report_archives() -> list[bytes]:
 def bundle_document() -> bytes:
     import hashlib
 
-    from mccprobe.bisection.options import BisectOptions
+    from mccprobe.bisection.passes.options import BisectOptions
     from mccprobe.explain.bundle.make import SCHEMA_VERSION
 
     return json.dumps({

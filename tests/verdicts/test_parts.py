@@ -12,15 +12,15 @@ from typing import Any, cast
 import pytest
 
 from mccprobe.base.errors import OracleUnusable
-from mccprobe.bisection import steadiness as steadiness_module
-from mccprobe.bisection.addresses import computes_with_addresses
-from mccprobe.bisection.cautions import cautions_of
-from mccprobe.bisection.confirm import Judgement
-from mccprobe.bisection.ends_again import PAUSES_S, ask_ends_again
-from mccprobe.bisection.range_answer import all_hang, is_range, with_hangs_as_bad
-from mccprobe.bisection.second_opinion import Opinion, contradiction
-from mccprobe.bisection.steadiness import steadiness
-from mccprobe.bisection.withhold import withheld
+from mccprobe.bisection.passes import steadiness as steadiness_module
+from mccprobe.bisection.passes.addresses import computes_with_addresses
+from mccprobe.bisection.passes.cautions import cautions_of
+from mccprobe.bisection.passes.confirm import Judgement
+from mccprobe.bisection.passes.ends_again import PAUSES_S, ask_ends_again
+from mccprobe.bisection.passes.range_answer import all_hang, is_range, with_hangs_as_bad
+from mccprobe.bisection.passes.second_opinion import Opinion, contradiction
+from mccprobe.bisection.passes.steadiness import steadiness
+from mccprobe.bisection.passes.withhold import withheld
 from mccprobe.oracle.checks import CommandOracle, Expected, ReferenceOracle
 from mccprobe.oracle.verdict import Outcome, Unbuildable, Verdict
 from mccprobe.oracle.written import Written, is_ignored, stable, state_of, written_since
@@ -288,7 +288,7 @@ def test_an_end_that_changes_its_verdict_accuses_the_check(
 
 
 def test_there_is_a_pause_for_each_turn() -> None:
-    from mccprobe.bisection.ends_again import TURNS
+    from mccprobe.bisection.passes.ends_again import TURNS
 
     assert len(PAUSES_S) == TURNS
 

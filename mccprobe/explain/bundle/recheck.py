@@ -21,11 +21,11 @@ from typing import Any
 from mccprobe.base.errors import BadDataFile, BadReport, BudgetSpent, MccprobeError
 from mccprobe.base.files import file_digest
 from mccprobe.base.paths import is_file, is_folder, read_file, resolved
-from mccprobe.bisection.options import BisectOptions
-from mccprobe.bisection.plan import make_plan
-from mccprobe.bisection.request import BisectRequest
-from mccprobe.bisection.run import Progress, run_bisection
-from mccprobe.bisection.workspace import Workspace, open_workspace
+from mccprobe.bisection.passes.options import BisectOptions
+from mccprobe.bisection.passes.plan import make_plan
+from mccprobe.bisection.passes.request import BisectRequest
+from mccprobe.bisection.passes.run import Progress, run_bisection
+from mccprobe.bisection.passes.workspace import Workspace, open_workspace
 from mccprobe.build.executor import Executor
 from mccprobe.build.journal import Journal
 from mccprobe.build.ledger import Ledger

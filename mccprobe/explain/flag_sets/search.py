@@ -16,8 +16,8 @@ from dataclasses import dataclass, field, replace
 
 from mccprobe.base.errors import BudgetSpent, SourceDoesNotCompile, UnknownFlag
 from mccprobe.base.files import file_digest
-from mccprobe.bisection.target import Judge
-from mccprobe.bisection.workspace import Workspace
+from mccprobe.bisection.judge import Judge
+from mccprobe.bisection.passes.workspace import Workspace
 from mccprobe.explain.deadline import Deadline
 from mccprobe.oracle.verdict import Verdict
 from mccprobe.report.why_record import FlagSet, FlagSets, StepState

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from mccprobe.bisection.workspace import Workspace
+from mccprobe.bisection.passes.workspace import Workspace
 from mccprobe.build.unit import UNLIMITED
 from mccprobe.explain.deadline import Deadline
 from mccprobe.explain.locate.ir import where_in_ir_pass

@@ -14,9 +14,9 @@ from dataclasses import dataclass, replace
 
 from mccprobe.base.errors import SourceDoesNotCompile, ToolchainError
 from mccprobe.base.process import RunSpec, run
-from mccprobe.bisection.request import BisectRequest
-from mccprobe.bisection.target import Judge
-from mccprobe.bisection.workspace import Workspace
+from mccprobe.bisection.judge import Judge
+from mccprobe.bisection.passes.request import BisectRequest
+from mccprobe.bisection.passes.workspace import Workspace
 from mccprobe.explain.deadline import Deadline
 from mccprobe.explain.flag_sets.search import good_runs_needed
 from mccprobe.explain.screen.build import Extra, PlainBuilder, plain_options

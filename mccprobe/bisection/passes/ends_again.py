@@ -9,8 +9,9 @@ from __future__ import annotations
 import time
 
 from mccprobe.base.errors import OracleUnusable
-from mccprobe.bisection.reference import Reference
-from mccprobe.bisection.target import Judge, PassAxis
+from mccprobe.bisection.judge import Judge
+from mccprobe.bisection.passes.pass_axis import PassAxis
+from mccprobe.bisection.passes.reference import Reference
 from mccprobe.oracle.verdict import Outcome, Verdict
 from mccprobe.search.model import SearchResult, Status
 

@@ -10,9 +10,10 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from mccprobe.base.console import number_of
-from mccprobe.base.errors import BudgetSpent, Interrupted, MccprobeError, NoRoom, OracleUnusable, ToolchainError
-from mccprobe.bisection.confirm import Judgement, identify, invalid_before, judge_edge
-from mccprobe.bisection.determinism import (
+from mccprobe.base.errors import Interrupted, MccprobeError, NoRoom, OracleUnusable, ToolchainError
+from mccprobe.bisection.axis import ends, require_answer, search_axis
+from mccprobe.bisection.passes.confirm import Judgement, identify, invalid_before, judge_edge
+from mccprobe.bisection.passes.determinism import (
     LAYOUT_VARIABLE,
     OTHER_DRAWS,
     Determinism,
@@ -22,19 +23,19 @@ from mccprobe.bisection.determinism import (
     repeat_side,
     repeatable_with_fixed_addresses,
 )
-from mccprobe.bisection.edge_watch import EdgeWatch
-from mccprobe.bisection.ends_again import ask_ends_again
-from mccprobe.bisection.equal_builds import equal_builds_report
-from mccprobe.bisection.inputs_watch import InputsWatch
-from mccprobe.bisection.program_check import BackgroundCheck, CheapScreen, check_of
-from mccprobe.bisection.range_answer import all_hang, is_range, with_hangs_as_bad
-from mccprobe.bisection.reference import Reference
-from mccprobe.bisection.reproduce import reproduce_commands
-from mccprobe.bisection.request import BisectRequest
-from mccprobe.bisection.table import truth_table
-from mccprobe.bisection.target import PassAxis
-from mccprobe.bisection.withhold import dependences, moved_by, reason_to_withhold, withheld
-from mccprobe.bisection.workspace import EqualBuilds, Workspace, open_workspace
+from mccprobe.bisection.passes.edge_watch import EdgeWatch
+from mccprobe.bisection.passes.ends_again import ask_ends_again
+from mccprobe.bisection.passes.equal_builds import equal_builds_report
+from mccprobe.bisection.passes.inputs_watch import InputsWatch
+from mccprobe.bisection.passes.pass_axis import PassAxis
+from mccprobe.bisection.passes.program_check import BackgroundCheck, CheapScreen, check_of
+from mccprobe.bisection.passes.range_answer import all_hang, is_range, with_hangs_as_bad
+from mccprobe.bisection.passes.reference import Reference
+from mccprobe.bisection.passes.reproduce import reproduce_commands
+from mccprobe.bisection.passes.request import BisectRequest
+from mccprobe.bisection.passes.table import truth_table
+from mccprobe.bisection.passes.withhold import dependences, moved_by, reason_to_withhold, withheld
+from mccprobe.bisection.passes.workspace import EqualBuilds, Workspace, open_workspace
 from mccprobe.build.executor import Executor
 from mccprobe.build.journal import Journal
 from mccprobe.build.ledger import Ledger
@@ -54,7 +55,7 @@ from mccprobe.report.record import (
     Status,
 )
 from mccprobe.report.why_record import Screen
-from mccprobe.search.procedure import SearchResult, bisect
+from mccprobe.search.procedure import SearchResult
 from mccprobe.search.procedure import Status as SearchStatus
 from mccprobe.search.spans import verdict_spans
 from mccprobe.search.trial import Trial
@@ -201,7 +202,7 @@ def _bisect(state: _State, progress: Progress, *, prove_later: bool) -> BisectRe
         checked = BackgroundCheck(workspace, state.screen)
         watch = EdgeWatch(unit, axis, reference, state.table, both(progress.trial, checked))
         prefer = workspace.short.last_of_mid_end if workspace.short is not None else None
-        result = bisect(axis, settings, known=known, on_trial=watch, prefer=prefer)
+        result = search_axis(axis, settings, known=known, on_trial=watch, prefer=prefer)
     if not unit.bitcode_holds():
         raise _BitcodeDiffers
     sides = _repeat_sides(unit, axis, result)
@@ -210,7 +211,7 @@ def _bisect(state: _State, progress: Progress, *, prove_later: bool) -> BisectRe
             "the code generator alone gave another object than the full compile; searched again without it"
         )
         with state.phase("search"):
-            result = bisect(axis, settings, known=known, on_trial=progress.trial)
+            result = search_axis(axis, settings, known=known, on_trial=progress.trial)
         sides = _repeat_sides(unit, axis, result)
     with state.phase("determinism"):
         compiled = [one_sample(unit), *(repeated.result() for repeated in (repeats, *sides))]
@@ -233,13 +234,7 @@ def _report(
 ) -> BisectReport:
     request, unit, judge = state.request, workspace.unit, workspace.judge
     oracle, reference = workspace.oracle, workspace.reference
-    if result.status is SearchStatus.BUDGET:
-        raise BudgetSpent(
-            "the budget of oracle runs is spent before the answer is certain: " + "; ".join(result.notes),
-            hint="raise --max-runs; the journal keeps what was learnt (--resume)",
-        )
-    if result.status is SearchStatus.ORACLE_UNUSABLE and not unstable:
-        raise OracleUnusable("; ".join(result.notes) or "the oracle cannot be used", hint=_oracle_hint(result))
+    require_answer(result, unstable=bool(unstable))
     if not unstable:
         with state.phase("ends again"):
             ask_ends_again(result, axis, judge, reference, command=request.oracle.kind == "command")
@@ -289,7 +284,7 @@ def _report(
     if result.status is SearchStatus.NO_DIFFERENCE and request.oracle.kind == "command":
         require_that_it_can_fail(oracle, state.run)
         notes.append("the check called every build GOOD; it does call a program BAD that only fails")
-    good, bad = _ends(axis, result)
+    good, bad = ends(axis, result)
     table = truth_table(
         request, state.ledger, unit, axis, judge, reference, result, judgement if keep else None
     )
@@ -301,6 +296,7 @@ def _report(
         compiler_version=request.toolchain.identify().version,
         simulated=request.toolchain.simulated,
         source=str(request.source),
+        axis=axis.kind,
         units=request.unit_records(),
         arch=unit.recorded.jobs[unit.recorded.active].arch,
         flags=request.flag_names,
@@ -423,14 +419,6 @@ def require_that_it_can_fail(oracle: Oracle, run: RunDirectory) -> None:
         )
 
 
-def _oracle_hint(result: SearchResult) -> str:
-    if any("timeout" in note for note in result.notes):
-        return "raise --timeout, or count a program that never ends as wrong with --bad-if timeout"
-    if any("SIGILL" in note for note in result.notes):
-        return "if no instruction is missing here, it is a trap: count that as wrong with --bad-if crash"
-    return "the check must pass every time on the good side and be able to fail; `cmd || echo FAIL` always exits 0"
-
-
 def _repeat_sides(unit: Unit, axis: PassAxis, result: SearchResult) -> list[RepeatedCompiles]:
     """Both sides of the edge once more: in full, without fixed addresses."""
     started = []
@@ -443,15 +431,6 @@ def _repeat_sides(unit: Unit, axis: PassAxis, result: SearchResult) -> list[Repe
 
 def _reference_invalid(reference: Reference) -> str:
     return invalid_before(reference.unit, UNLIMITED)
-
-
-def _ends(axis: PassAxis, result: SearchResult) -> tuple[str | None, str | None]:
-    """Hashes of the objects on both sides of the edge, else of both ends."""
-    found = []
-    for limit in (result.good if result.good is not None else 0, result.bad if result.bad is not None else axis.total):
-        key = axis.object_at(limit)
-        found.append(key if isinstance(key, str) else None)
-    return found[0], found[1]
 
 
 def _rate(result: SearchResult) -> tuple[float, float, float] | None:

@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from mccprobe.bisection.target import Judge, PassAxis
+from mccprobe.bisection.axis import search_axis
+from mccprobe.bisection.judge import Judge
+from mccprobe.bisection.passes.pass_axis import PassAxis
 from mccprobe.oracle.verdict import Outcome, Unbuildable, Verdict
 from mccprobe.search.model import SearchResult, Settings, Status
-from mccprobe.search.procedure import bisect
 from mccprobe.search.trial import Trial
 
 FASTER = 100.0  # a program that ends takes so many times less than the time limit
@@ -43,7 +44,7 @@ def with_hangs_as_bad(
         verdict = Verdict.BAD if trial.outcome.timed_out else trial.outcome.verdict
         if trial.key is not None and verdict is not Verdict.UNRESOLVED and known.get(trial.key) is not Verdict.BAD:
             known[trial.key] = verdict
-    return bisect(HangsAreBad(axis), replace(settings, profile=False), known=known, on_trial=on_trial)
+    return search_axis(HangsAreBad(axis), replace(settings, profile=False), known=known, on_trial=on_trial)
 
 
 class HangsAreBad:
@@ -51,6 +52,10 @@ class HangsAreBad:
 
     def __init__(self, axis: PassAxis) -> None:
         self.axis = axis
+
+    @property
+    def kind(self) -> str:
+        return self.axis.kind
 
     @property
     def total(self) -> int:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from mccprobe.base.process import RunSpec, run
-from mccprobe.bisection.target import Judge
+from mccprobe.bisection.judge import Judge
 from mccprobe.build.program import LinkFailure
 from mccprobe.oracle.checks import CommandOracle, Oracle, ReferenceOracle
 from mccprobe.oracle.verdict import Outcome, Verdict

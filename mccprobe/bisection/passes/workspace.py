@@ -7,16 +7,16 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from mccprobe.base.errors import SourceDoesNotCompile, ToolchainError
-from mccprobe.bisection.determinism import one_object_in_every_layout
-from mccprobe.bisection.reference import (
+from mccprobe.bisection.judge import Judge
+from mccprobe.bisection.passes.determinism import one_object_in_every_layout
+from mccprobe.bisection.passes.reference import (
     Reference,
     build_reference,
     judged_reference,
     make_oracle,
     reference_unit,
 )
-from mccprobe.bisection.request import BisectRequest
-from mccprobe.bisection.target import Judge
+from mccprobe.bisection.passes.request import BisectRequest
 from mccprobe.build.codegen_only import CodegenOnly
 from mccprobe.build.journal import Journal
 from mccprobe.build.ledger import Ledger

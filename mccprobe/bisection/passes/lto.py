@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from mccprobe.base.errors import UsageError
-from mccprobe.bisection.options import BisectOptions
+from mccprobe.bisection.passes.options import BisectOptions
 from mccprobe.targets import registry
 from mccprobe.targets.llvm.command import Arguments, compile_options, is_cxx, is_source, link_options, split_arguments
 from mccprobe.targets.llvm.locate import which

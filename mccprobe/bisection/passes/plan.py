@@ -12,11 +12,11 @@ from pathlib import Path
 
 from mccprobe.base.errors import InputError, UsageError
 from mccprobe.base.paths import exists, is_file, is_folder, read_text, resolved
-from mccprobe.bisection.lto import refuse_lto
-from mccprobe.bisection.missed_files import named_in_arguments
-from mccprobe.bisection.options import BisectOptions
-from mccprobe.bisection.pasted import without_compiler, without_file, without_own_output
-from mccprobe.bisection.request import BisectRequest, OracleChoice, digest_of
+from mccprobe.bisection.passes.lto import refuse_lto
+from mccprobe.bisection.passes.missed_files import named_in_arguments
+from mccprobe.bisection.passes.options import BisectOptions
+from mccprobe.bisection.passes.pasted import without_compiler, without_file, without_own_output
+from mccprobe.bisection.passes.request import BisectRequest, OracleChoice, digest_of
 from mccprobe.build.record import of_command
 from mccprobe.oracle.kernel.shipped import hint_of_shipped
 from mccprobe.oracle.kernel.spec import KernelSpec, find_shipped_kernels, is_shipped, load_kernel, shipped_kernel

@@ -9,7 +9,7 @@ import threading
 from collections.abc import Callable
 
 from mccprobe.base.errors import Interrupted, MccprobeError, NoRoom
-from mccprobe.bisection.workspace import Workspace
+from mccprobe.bisection.passes.workspace import Workspace
 from mccprobe.report.record import CheckState, ProgramCheck
 from mccprobe.report.why_record import Screen, ScreenOutcome
 from mccprobe.search.trial import Purpose, Trial

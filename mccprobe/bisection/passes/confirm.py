@@ -17,10 +17,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from mccprobe.base.process import TIMED_OUT
-from mccprobe.bisection.determinism import repeated_job
-from mccprobe.bisection.ir_change import IrChange, changed_functions, changed_lines, compare_ir
-from mccprobe.bisection.second_opinion import contradiction, opinions, optimised_ir_is_wrong
-from mccprobe.bisection.target import Judge, PassAxis
+from mccprobe.bisection.judge import Judge
+from mccprobe.bisection.passes.determinism import repeated_job
+from mccprobe.bisection.passes.ir_change import IrChange, changed_functions, changed_lines, compare_ir
+from mccprobe.bisection.passes.pass_axis import PassAxis
+from mccprobe.bisection.passes.second_opinion import contradiction, opinions, optimised_ir_is_wrong
 from mccprobe.build.job import CompileJob
 from mccprobe.build.unit import UNLIMITED, Unit
 from mccprobe.oracle.verdict import Outcome, Verdict

@@ -7,12 +7,12 @@ from dataclasses import replace
 from pathlib import Path
 
 from mccprobe.base.errors import OracleUnusable
-from mccprobe.bisection.addresses import computes_with_addresses
-from mccprobe.bisection.cautions import cautions_of
-from mccprobe.bisection.confirm import Judgement
-from mccprobe.bisection.steadiness import steadiness
-from mccprobe.bisection.target import PassAxis
-from mccprobe.bisection.workspace import Workspace
+from mccprobe.bisection.passes.addresses import computes_with_addresses
+from mccprobe.bisection.passes.cautions import cautions_of
+from mccprobe.bisection.passes.confirm import Judgement
+from mccprobe.bisection.passes.pass_axis import PassAxis
+from mccprobe.bisection.passes.steadiness import steadiness
+from mccprobe.bisection.passes.workspace import Workspace
 from mccprobe.report.record import CheckState, Confirmation, ProgramCheck, Status
 from mccprobe.search.model import SearchResult
 from mccprobe.targets.llvm.locate import demangle

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
-from mccprobe.bisection.request import BisectRequest
+from mccprobe.bisection.passes.request import BisectRequest
 from mccprobe.build.ledger import Ledger
 from mccprobe.build.store import RunDirectory
 from mccprobe.report.record import BisectReport, Status

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from mccprobe.bisection.confirm import Judgement, neutralised_job
-from mccprobe.bisection.reference import Reference
-from mccprobe.bisection.request import BisectRequest
-from mccprobe.bisection.target import Judge, PassAxis
+from mccprobe.bisection.judge import Judge
+from mccprobe.bisection.passes.confirm import Judgement, neutralised_job
+from mccprobe.bisection.passes.pass_axis import PassAxis
+from mccprobe.bisection.passes.reference import Reference
+from mccprobe.bisection.passes.request import BisectRequest
 from mccprobe.build.ledger import Ledger
 from mccprobe.build.unit import Unit
 from mccprobe.oracle.verdict import Outcome

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from mccprobe.bisection.options import BisectOptions
+from mccprobe.bisection.passes.options import BisectOptions
 from mccprobe.targets.llvm.command import Arguments, is_source, language, without_output
 
 # the first word of a compile command: a launcher, or a compiler by its usual names, with a target or a version

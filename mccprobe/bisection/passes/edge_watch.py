@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from concurrent.futures import Future
 
-from mccprobe.bisection.confirm import neutralised_job, verify_job
-from mccprobe.bisection.determinism import repeated_job
-from mccprobe.bisection.reference import Reference
-from mccprobe.bisection.target import PassAxis
+from mccprobe.bisection.passes.confirm import neutralised_job, verify_job
+from mccprobe.bisection.passes.determinism import repeated_job
+from mccprobe.bisection.passes.pass_axis import PassAxis
+from mccprobe.bisection.passes.reference import Reference
 from mccprobe.build.job import CompileJob, CompileOutcome
 from mccprobe.build.unit import Unit
 from mccprobe.oracle.verdict import Verdict

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mccprobe.bisection.request import BisectRequest
+from mccprobe.bisection.passes.request import BisectRequest
 from mccprobe.build.unit import UNLIMITED, Unit
 from mccprobe.oracle.checks import Oracle
 from mccprobe.targets.llvm.inherited import prefix

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from mccprobe.base.errors import MccprobeError
-from mccprobe.bisection.target import Judge
+from mccprobe.bisection.judge import Judge
 from mccprobe.build.job import OUTPUT, CompileJob
 from mccprobe.build.unit import UNLIMITED, Unit
 from mccprobe.oracle.verdict import Outcome, Verdict

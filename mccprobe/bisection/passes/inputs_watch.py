@@ -14,7 +14,7 @@ from pathlib import Path
 from mccprobe.base.errors import InputsChanged
 from mccprobe.base.files import file_digest
 from mccprobe.base.process import RunSpec, run
-from mccprobe.bisection.request import BisectRequest
+from mccprobe.bisection.passes.request import BisectRequest
 from mccprobe.build.executor import Executor, Urgency
 from mccprobe.targets import registry
 from mccprobe.targets.llvm.command import is_source, language, split_arguments

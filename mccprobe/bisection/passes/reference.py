@@ -8,9 +8,9 @@ from pathlib import Path
 
 from mccprobe.base.errors import OracleUnusable, SourceDoesNotCompile
 from mccprobe.base.process import RunResult
-from mccprobe.bisection.missed_files import named_by_program
-from mccprobe.bisection.request import BisectRequest
-from mccprobe.bisection.target import Judge
+from mccprobe.bisection.judge import Judge
+from mccprobe.bisection.passes.missed_files import named_by_program
+from mccprobe.bisection.passes.request import BisectRequest
 from mccprobe.build.journal import Journal
 from mccprobe.build.program import Linker, LinkFailure, Program
 from mccprobe.build.unit import RecordedSource, Unit
