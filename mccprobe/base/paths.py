@@ -75,19 +75,23 @@ def read_file(path: Path | str, most: int = MOST_BYTES, *, follow: bool = True, 
     """
     flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
     handle = os.open(path, flags if follow else flags | os.O_NOFOLLOW)
-    with os.fdopen(handle, "rb") as file:
+    try:
         status = os.fstat(handle)
         streams = stream and (stat.S_ISFIFO(status.st_mode) or os.isatty(handle))
+        if stat.S_ISDIR(status.st_mode):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
         if not stat.S_ISREG(status.st_mode) and not streams:
             kind = _KINDS.get(stat.S_IFMT(status.st_mode), "no file")
             raise OSError(errno.EINVAL, f"{kind}, expected a regular file", str(path))
         chunks, size = [], 0
         # until the end: files in /proc and /sys state no size
-        while chunk := _from_stream(handle, path) if streams else file.read(_CHUNK_BYTES):
+        while chunk := _from_stream(handle, path) if streams else os.read(handle, _CHUNK_BYTES):
             size += len(chunk)
             if size > most:
                 raise OSError(errno.EINVAL, f"larger than {most} bytes", str(path))
             chunks.append(chunk)
+    finally:
+        os.close(handle)
     return b"".join(chunks)
 
 

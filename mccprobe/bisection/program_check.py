@@ -71,6 +71,8 @@ def check_of(found: Screen | None) -> ProgramCheck:
     left_out = [check.name for check in found.checks if check.outcome is ScreenOutcome.NOT_RUN]
     clean = [check.name for check in found.checks if check.outcome is ScreenOutcome.CLEAN]
     hints = [f"{check.name}: {check.text}" for check in found.checks if check.outcome is ScreenOutcome.HINT]
+    if not clean and not hints:
+        return ProgramCheck(CheckState.NOT_RUN, f"none of these could be run: {', '.join(left_out)}")
     parts = [("nothing found by", clean), ("a hint of", hints), ("not run:", left_out)]
     text = "; ".join(f"{what} {', '.join(names)}" for what, names in parts if names)
-    return ProgramCheck(CheckState.CLEAN if clean or hints else CheckState.NOT_RUN, text)
+    return ProgramCheck(CheckState.CLEAN, text)

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from mccprobe.base.errors import OracleUnusable
+from mccprobe.bisection.addresses import computes_with_addresses
 from mccprobe.bisection.cautions import cautions_of
 from mccprobe.bisection.confirm import Judgement
 from mccprobe.bisection.steadiness import steadiness
@@ -14,6 +15,7 @@ from mccprobe.bisection.target import PassAxis
 from mccprobe.bisection.workspace import Workspace
 from mccprobe.report.record import CheckState, Confirmation, ProgramCheck, Status
 from mccprobe.search.model import SearchResult
+from mccprobe.targets.llvm.locate import demangle
 
 
 def dependences(workspace: Workspace) -> tuple[str, ...]:
@@ -21,11 +23,26 @@ def dependences(workspace: Workspace) -> tuple[str, ...]:
 
     A kernel's host program compares numbers by itself, and a device has no clock that the host's calls would show.
     """
-    if workspace.request.oracle.kind == "kernel" or workspace.unit.recorded.offload:
+    if not _on_the_host(workspace):
         return ()
     bad = workspace.unit.base[workspace.unit.recorded.active]
     objects = [workspace.ledger.run.object_path(bad), *(Path(name) for name in workspace.rest.inputs())]
     return cautions_of(objects)
+
+
+def _on_the_host(workspace: Workspace) -> bool:
+    return workspace.request.oracle.kind != "kernel" and not workspace.unit.recorded.offload
+
+
+def _addresses(workspace: Workspace) -> tuple[str, ...]:
+    """The function that computes with addresses, from the IR in front of every optional pass."""
+    unit = workspace.unit
+    outcome = unit.ledger.compile(unit.job(0, emit="-emit-llvm", label=f"{unit.tag} IR at 0"))
+    if outcome.object is None or not _on_the_host(workspace):
+        return ()
+    text = unit.ledger.run.object_path(outcome.object).read_text("utf-8", "replace")
+    function = computes_with_addresses(text)
+    return (f"the program depends on addresses: {demangle(function)} computes with them",) if function else ()
 
 
 def moved_by(workspace: Workspace, axis: PassAxis, result: SearchResult, found: Sequence[str]) -> tuple[str, ...]:
@@ -33,8 +50,11 @@ def moved_by(workspace: Workspace, axis: PassAxis, result: SearchResult, found: 
 
     Raises OracleUnusable if the good side does not stay GOOD.
     """
-    if not found or result.good is None or result.bad is None:
+    if result.good is None or result.bad is None:
         return tuple(found)
+    found = (*found, *_addresses(workspace))
+    if not found:
+        return ()
     good, bad, lowest = (axis.object_at(limit) for limit in (result.good, result.bad, result.good_end or 0))
     if not isinstance(good, str) or not isinstance(bad, str):
         return tuple(found)

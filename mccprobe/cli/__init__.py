@@ -203,10 +203,11 @@ def _of_the_file_system(error: OSError) -> MccprobeError | None:
             temporary_folder()
         except MccprobeError as told:
             return told
-    if error.errno in _UNUSABLE and error.filename:
+    name = error.filename2 or error.filename  # a number, where a file was opened by that
+    if error.errno in _UNUSABLE and isinstance(error.filename, str | bytes | os.PathLike):
         denied = error.errno in (errno.EACCES, errno.EPERM)
         return PathUnusable(os.fsdecode(error.filename), error.strerror or "", denied=denied)
-    what = Path(os.fsdecode(error.filename2 or error.filename or "a file"))
+    what = Path(os.fsdecode(name)) if isinstance(name, str | bytes | os.PathLike) and name else Path("a file")
     try:
         with disk_errors(what, only_full=True, hint="free space, or take another place, and give the command again"):
             raise error

@@ -204,8 +204,9 @@ def status(
     lines += [f"setting   {key}={value}" for key, value in found.environment.items()]
     called = f"{found.command} is"
     lines.append(f"{called:<9} {found.in_path or 'not in PATH'}{'  (the wrapper)' if found.finds_it else ''}")
+    place = "device compile" if found.command == _command(None) else "compile"
     lines.append(f"arrives   {_word(found.reaches)}{simulated}")
-    lines += [f"          {one.option}: {_times(one.times)}" for one in found.added]
+    lines += [f"          {one.option}: {_times(one.times, place)}" for one in found.added]
     lines.append(f"changes   {_word(found.changes_object)}{simulated}")
     lines += [f"problem   {text}" for text in found.problems] + [f"note      {text}" for text in found.notes]
     console.result(joined(lines))
@@ -216,8 +217,8 @@ def _word(value: bool | None) -> str:
     return "not known" if value is None else ("yes" if value else "no")
 
 
-def _times(times: int | None) -> str:
-    return "not seen by name" if times is None else ("once in the device compile" if times == 1 else f"{times} times")
+def _times(times: int | None, place: str) -> str:
+    return "not seen by name" if times is None else (f"once in the {place}" if times == 1 else f"{times} times")
 
 
 @wrapper.command("exec", context_settings={**CONTEXT, "ignore_unknown_options": True, "allow_interspersed_args": False})

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from mccprobe.base.console import visible
 from mccprobe.objects.model.estimate import AT_MOST, Occupancy
 from mccprobe.objects.model.frames import flat_row
-from mccprobe.objects.model.resources import KernelResources, is_device, is_mtgpu, sources
+from mccprobe.objects.model.resources import KernelResources, is_mtgpu, sources
 from mccprobe.report.lines import joined, one_line
 from mccprobe.report.published import Comparison, scalar_text
 from mccprobe.report.resources_record import ResourceReport
@@ -153,7 +153,7 @@ def kernel_facts(kernel: KernelResources) -> Iterator[tuple[str, str]]:
     if kernel.demangled:
         yield "symbol", document.name
     yield "from", f"{kernel.origin} ({sources(document, kernel.mix)['metadata']})"
-    if not is_device(document) and not kernel.heading:  # host code: what only a device has is not listed as unknown
+    if document.source_format == "host-elf" and not kernel.heading:  # only what host code has
         if document.private_memory_bytes is not None:
             yield "private memory", _private(kernel)
         yield "code", f"{document.code_bytes or 0:,} bytes"

@@ -30,6 +30,13 @@ from mccprobe.report.instructions import ImageCode, disassemblers, image_code
 from mccprobe.report.published import Comparison, compare
 from mccprobe.targets import registry
 from mccprobe.targets.choose import wanted_of
+from mccprobe.targets.nvidia.ptxas import (
+    SOURCE_FORMAT,
+    USAGE_FORMAT,
+    counts_of_sections,
+    kernels_of_text,
+    usage_format,
+)
 from mccprobe.targets.protocol import ResourceText, Target
 
 _FOREIGN = "its device code is of a kind that is not read here"
@@ -168,7 +175,10 @@ def _printed(
 
 def _readable(path: Path, file: Path, warnings: list[str]) -> list[DeviceImage]:
     """The images of a file that are known here, the others as warnings. Raises InputError when there is none."""
-    found = read_images(file)
+    found = [
+        replace(image, kind=usage_format(image.data)) if image.kind == "unknown" and usage_format(image.data) else image
+        for image in read_images(file)
+    ]
     images = [image for image in found if image.kind != "unknown"]
     warnings += [
         f"{image.origin.replace(str(file), str(path), 1)}: of no known kind, left out"
@@ -203,7 +213,9 @@ def _kernels(
     image: DeviceImage, tools: Disassemblers, request: ReportRequest, origin: str, heading: str, simulated: bool,
     warnings: list[str],
 ) -> Iterator[tuple[KernelResources, ImageCode]]:  # fmt: skip
-    if request.count_instructions or image.kind == "listing":
+    if image.kind in (SOURCE_FORMAT, USAGE_FORMAT):
+        code = ImageCode(reason="not counted: this text has resources only")
+    elif request.count_instructions or image.kind == "listing":
         code = image_code(image, tools)
     else:
         code = ImageCode(reason="not asked for (--no-instructions)")
@@ -212,7 +224,10 @@ def _kernels(
         heading = heading or (SIM_HEADING if simulated else "")
         listed = [metadata for metadata, _ in host_kernels(image, simulated=simulated)]
     elif image.kind == "listing":
-        listed = [_of_listing(image, name, code) for name in code.counts]
+        counts = counts_of_sections(image.data)
+        listed = [_of_listing(image, name, counts.get(name, {})) for name in code.counts]
+    elif image.kind in (SOURCE_FORMAT, USAGE_FORMAT):
+        listed = kernels_of_text(image.data)
     else:
         listed, more = read_kernels(image)
         warnings += [warning if origin in warning else f"{origin}: {warning}" for warning in more]
@@ -245,11 +260,13 @@ def _mix(metadata: KernelMetadata, code: ImageCode) -> InstructionMix:
     return code.mix_of(metadata.name, metadata.symbol, (metadata.symbol or "").removesuffix(".kd"))
 
 
-def _of_listing(image: DeviceImage, name: str, code: ImageCode) -> KernelMetadata:
-    """A listing has code and no metadata: all numbers but the instructions are unknown."""
+def _of_listing(image: DeviceImage, name: str, counts: Mapping[str, int]) -> KernelMetadata:
+    """A listing has code and no metadata; counts: what nvdisasm prints at the head of a section."""
     return KernelMetadata(
-        name=name, symbol=name, target=image.target, source_format=image.kind, registers={},
-        shared_memory_bytes=None, private_memory_bytes=None, spills=None, has_barrier=None, max_block_size=None,
+        name=name, symbol=name, target=image.target, source_format=image.kind,
+        registers={"vector": counts["REGISTERS"]} if "REGISTERS" in counts else {},
+        shared_memory_bytes=None, private_memory_bytes=None, spills=None,
+        has_barrier=counts["BARRIERS"] > 0 if "BARRIERS" in counts else None, max_block_size=None,
         code_bytes=None, unknown_keys=(), raw={},
     )  # fmt: skip
 

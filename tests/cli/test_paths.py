@@ -31,7 +31,7 @@ NOT_PATH_ARGUMENTS = frozenset({"mnemonic", "args", "command"})
 GIVEN: dict[str, list[str]] = {
     "bisect": ["--compiler", "clang-14", "--flag", "-enable-newgvn"],
     "why": ["--compiler", "clang-14", "--flag", "-enable-newgvn"],
-    "flags search": ["--compiler", "clang-14"],
+    "flags search": ["--compiler", "clang-14", "--space", "space.toml"],
     "recheck": ["--compiler", "clang-14"],
     "flags probe": ["-enable-newgvn"],
     "overlay": ["--header", "mma.h", "--replace", "a", "b"],
@@ -74,6 +74,7 @@ def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str
     work.mkdir()
     monkeypatch.chdir(work)
     (work / "prog.c").write_text("#error not compiled\n")
+    (work / "space.toml").write_text('schema_version = 1\n[[flag]]\nflag = "-funroll-loops"\n')
     (work / "run").mkdir()
     locked, unreadable, closed = work / "locked", work / "unreadable.c", work / "closed"
     for folder in (locked, closed):

@@ -36,6 +36,11 @@ def ruin_options(run: Path) -> None:
     (run / "run.json").write_text(json.dumps(document))
 
 
+def of_version_one(run: Path) -> None:
+    document = json.loads((run / "run.json").read_text())
+    (run / "run.json").write_text(json.dumps({**document, "schema_version": 1}))
+
+
 def ruin_request(run: Path) -> None:
     document = json.loads((run / "run.json").read_text())
     del document["request"]
@@ -64,6 +69,7 @@ def ruin_version(run: Path) -> None:
         (ruin_run_json, "run.json: not JSON"),
         (ruin_run_json_kind, "run.json: holds no options"),
         (ruin_options, "count must be int"),
+        (of_version_one, "format 1 and cannot be resumed; expected 2"),
         (ruin_request, "holds no request"),
         (ruin_no_journal, "holds no journal.jsonl"),
         (ruin_journal, "garbage"),

@@ -249,6 +249,8 @@ def rows() -> tuple[Reader, ...]:
 
 # Functions whose names say that they read, and why no row above is theirs.
 NOT_READERS = {
+    "paths.read_file": "bytes of a file as they are; tests/unit/test_paths.py",
+    "paths.read_text": "the same as text",
     "why.interesting.read_task": "pickle of the same run, written a moment before by the same user",
     "passes.table.load_pass_table": "data of the package",
     "report.bug_report_words.load_words": "data of the package",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -63,7 +62,9 @@ def _pytest(folder: Path, *arguments: str, ci: bool, **files: str) -> tuple[int,
     """Run pytest on `files` under our conftest; exit status and output."""
     tests = folder / "tests"
     tests.mkdir()
-    shutil.copy(CONFTEST, tests / "conftest.py")
+    text = CONFTEST.read_text(encoding="utf-8")
+    assert text.count("CHILD_GRACE_S = 20.0") == 1  # here processes are left on purpose
+    (tests / "conftest.py").write_text(text.replace("CHILD_GRACE_S = 20.0", "CHILD_GRACE_S = 0.5"), encoding="utf-8")
     (folder / "pytest.ini").write_text(
         "[pytest]\ntestpaths = tests\nmarkers = toolchain: as in the project\n"
     )

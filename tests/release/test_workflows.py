@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+import tomllib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -63,7 +64,8 @@ def test_rights_and_limits(workflow: Path) -> None:
     for name, job in document["jobs"].items():
         assert 1 <= int(job["timeout-minutes"]) <= 120, name
         assert "permissions" not in job, name
-        assert re.fullmatch(r"debian:\d+", job["container"]), name
+        images = job["strategy"]["matrix"]["image"] if "matrix.image" in job["container"] else [job["container"]]
+        assert all(re.fullmatch(r"debian:\d+|python:3\.\d+-bookworm", image) for image in images), name
 
 
 def test_actions_are_pinned_by_full_tag(workflow: Path) -> None:
@@ -80,3 +82,11 @@ def test_each_command_is_a_make_target(workflow: Path) -> None:
     for command in own:
         program, *words = command.split()
         assert (program == "make" and set(words) <= targets) or (ROOT / words[0]).is_file(), command
+
+
+def test_the_tests_run_on_every_supported_python() -> None:
+    """debian:12 is Python 3.11.2: older than any 3.11 that version managers install."""
+    images = _read(ROOT / ".github/workflows/ci.yml")["jobs"]["tests"]["strategy"]["matrix"]["image"]
+    run = {"3.11" if image == "debian:12" else image.removeprefix("python:").partition("-")[0] for image in images}
+    classifiers = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["classifiers"]
+    assert run == {found[1] for text in classifiers if (found := re.search(r":: (3\.\d+)$", text))}

@@ -15,6 +15,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mccprobe.objects.isa.listing import parse_listing
+from mccprobe.objects.model.resources import sources
+from mccprobe.report.render_resources import render_text
+from mccprobe.report.resources_record import ReportRequest, report_on
 from mccprobe.targets.nvidia.ptxas import parse_ptxas
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -81,3 +85,58 @@ def test_the_same_as_cuobjdump(tmp_path: Path) -> None:
         told = re.search(rf"Function {re.escape(kernel.name)}:\s+REG:(\d+) STACK:(\d+)", dumped)
         assert told is not None
         assert (kernel.registers["vector"], kernel.private_memory_bytes) == (int(told[1]), int(told[2]))
+
+
+# --- texts that `report` reads as files ----------------------------------------------------------------
+# Real ones: ptxas, cuobjdump and nvdisasm 13.5 on one small kernel; the listing is cut to the sections that matter.
+
+DATA = Path(__file__).parent / "data"
+
+
+@pytest.mark.parametrize(
+    ("name", "source", "expected"),
+    [
+        ("ptxas-v-sm80.txt", "ptxas -v", (8, 256, 0, True)),
+        ("cuobjdump-res-usage-sm80.txt", "cuobjdump -res-usage", (8, 256, 0, None)),
+        ("nvdisasm-sm80.txt", "disassembly", (8, None, None, True)),
+    ],
+)
+def test_nvidias_texts_are_read(name: str, source: str, expected: tuple[object, ...]) -> None:
+    (kernel,) = report_on(ReportRequest([DATA / name])).kernels
+    found = kernel.kernel
+    assert (found.name, found.target, sources(found, kernel.mix)["metadata"]) == ("matmul_kernel", "sm_80", source)
+    numbers = (found.registers["vector"], found.shared_memory_bytes, found.private_memory_bytes, found.has_barrier)
+    assert numbers == expected
+    assert f"vector {expected[0]} a thread" in render_text(report_on(ReportRequest([DATA / name])))
+
+
+OLD = """\t.headerflags\t@"EF_CUDA_TEXMODE_UNIFIED EF_CUDA_64BIT_ADDRESS EF_CUDA_SM70 EF_CUDA_VIRTUAL_SM(EF_CUDA_SM70)"
+//--------------------- .text.triton__0d1d2de.kernel --------------------------
+\t.section\t.text.triton__0d1d2de.kernel,"ax",@progbits
+\t.sectionflags\t@"SHF_BARRIERS=1"
+\t.sectioninfo\t@"SHI_REGISTERS=24"
+\t.align\t128
+        .global         triton__0d1d2de.kernel
+triton__0d1d2de.kernel:
+.text.triton__0d1d2de.kernel:
+        /*0000*/                   EXIT ;   /* 0x000000000000794d */
+                                            /* 0x000fea0003800000 */
+\t.section\t.text.other,"ax",@progbits
+\t.sectioninfo\t@"SHI_REGISTERS=6"
+other:
+.text.other:
+        /*0000*/                   EXIT ;   /* 0x000000000000794d */
+                                            /* 0x000fea0003800000 */
+"""
+
+
+def test_heads_of_older_listings(tmp_path: Path) -> None:
+    file = tmp_path / "k.sass"
+    file.write_text(OLD)
+    found = [
+        (one.kernel.name, one.kernel.target, one.kernel.registers["vector"], one.kernel.has_barrier, one.mix.count)
+        for one in report_on(ReportRequest([file])).kernels
+    ]
+    assert found == [("triton__0d1d2de.kernel", "sm_70", 24, True, 1), ("other", "sm_70", 6, None, 1)]
+    listing = parse_listing(OLD)
+    assert (listing.unknown, listing.target) == ((), "sm_70")

@@ -13,6 +13,7 @@ import pytest
 
 from mccprobe.base.errors import OracleUnusable
 from mccprobe.bisection import steadiness as steadiness_module
+from mccprobe.bisection.addresses import computes_with_addresses
 from mccprobe.bisection.cautions import cautions_of
 from mccprobe.bisection.confirm import Judgement
 from mccprobe.bisection.ends_again import PAUSES_S, ask_ends_again
@@ -187,6 +188,26 @@ def test_dependences_are_seen_in_the_object(text: str, kinds: list[str], tmp_pat
     source.write_text(text)
     subprocess.run(["clang-14", "-O1", "-c", str(source), "-o", str(compiled)], check=True)
     assert [one.split(":")[0].removeprefix("the program depends on ") for one in cautions_of([compiled])] == kinds
+
+
+@pytest.mark.toolchain("clang-14")
+@pytest.mark.parametrize(
+    ("text", "function"),
+    [
+        ("long f(char *a, char *b) { return a - b; }", ""),
+        ("int f(char *a, char *b) { return a < b && a != 0; }", ""),
+        ("int f(char *a) { return (unsigned long)a & 63; }", "f"),
+        ("int g(int x) { return x; }\nint f(char *a) { return (unsigned long)a % 7; }", "f"),
+        ("unsigned long f(char *a) { unsigned long n = (unsigned long)a; return n >> 4; }", "f"),
+    ],
+    ids=["difference", "comparison", "mask", "hash", "variable"],
+)
+def test_an_address_as_a_number_is_seen(text: str, function: str, tmp_path: Path) -> None:
+    source = tmp_path / "a.c"
+    source.write_text(text)
+    command = ["clang-14", "-O1", "-Xclang", "-disable-llvm-passes", "-S", "-emit-llvm", str(source), "-o", "-"]
+    printed = subprocess.run(command, check=True, capture_output=True, text=True)
+    assert computes_with_addresses(printed.stdout) == function
 
 
 def test_files_that_are_no_elf_show_nothing(tmp_path: Path) -> None:

@@ -17,8 +17,10 @@ import jsonschema
 import pytest
 
 from mccprobe.base.console import Console
+from mccprobe.base.errors import BadReport
 from mccprobe.cli.bug_report_cmd import bug_report
 from mccprobe.cli.recheck_cmd import recheck
+from mccprobe.explain.bundle.run import open_run
 
 ROOT = Path(__file__).parents[2]
 CASES = ROOT / "tests" / "cases"
@@ -71,6 +73,25 @@ def sim_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def sim_report(sim_run: Path) -> Path:
     return written(sim_run, sim_run.parent / "report", "--style", "vendor", "--lang", "zh")
+
+
+def test_a_finished_run_of_version_one_is_read(sim_run: Path, tmp_path: Path) -> None:
+    """It has no units, no axis and no architecture; the report is made from the rest."""
+    old = tmp_path / "old"
+    old.mkdir()
+    for name, later in (("result.json", ("units", "axis", "arch")), ("run.json", ())):
+        document = json.loads((sim_run / name).read_text())
+        for key in later:
+            del document[key]
+        if name == "run.json":
+            for key in ("unit", "build", "reference_build"):
+                del document["request"][key]
+        (old / name).write_text(json.dumps({**document, "schema_version": 1}))
+    assert open_run(old).culprit == open_run(sim_run).culprit
+    document = json.loads((old / "result.json").read_text())
+    (old / "result.json").write_text(json.dumps({**document, "schema_version": 9}))
+    with pytest.raises(BadReport, match="format 9"):
+        open_run(old)
 
 
 def masked(text: str) -> str:

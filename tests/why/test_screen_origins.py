@@ -114,6 +114,7 @@ WARNED = "b2.cc:{}:65: warning: variable '{}' is used uninitialized whenever 'if
     [
         (STACK, 7, "got", "sometimes-uninitialized", True),  # the variable
         (STACK.replace("'got'", "'got12'"), 7, "got", "conditional-uninitialized", True),
+        (STACK, 7, "got", "return-stack-address", True),
         (STACK, 4, "other", "sometimes-uninitialized", False),  # another variable of the line
         (HEAP, 8, "p", "sometimes-uninitialized", True),  # the line
         (HEAP, 9, "p", "sometimes-uninitialized", False),

@@ -183,12 +183,12 @@ class IrChecks:
             again, _ = self._at_o0(one, 1)
             if again != first:
                 return ScreenCheck(name, "program", ScreenOutcome.HINT, "the -O0 build differs from run to run")
-            text = f"{means}: at -O0 {_told(first)}, and {_told(second)} where it has another one"
+            text = f"{means}: the -O0 build is {_described(first)}, and {_described(second)} with another value"
             return ScreenCheck(name, "program", ScreenOutcome.FINDING, text)
         if cheap:
             return ScreenCheck(name, "program", ScreenOutcome.CLEAN, "the same at -O0 without it")
         return self._turns_right(name, module, other, means)
 
 
-def _told(outcome: Outcome) -> str:
+def _described(outcome: Outcome) -> str:
     return f"{outcome.verdict} ({outcome.reason})"

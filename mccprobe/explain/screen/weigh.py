@@ -20,8 +20,8 @@ from mccprobe.report.why_record import ScreenCheck, ScreenOutcome
 PATTERN = "-ftrivial-auto-var-init=pattern"
 _UNSET = re.compile(r"\[(?:-Werror,)?-Wuninitialized\]$")
 _UNSET_AT = re.compile(
-    r"^(?P<file>.*?):(?P<line>\d+):\d+: (?:warning|error): variable '(?P<variable>[^']+)'.*"
-    r"\[(?:-Werror,)?-W(?:sometimes-|conditional-)?uninitialized\]$",
+    r"^(?P<file>.*?):(?P<line>\d+):\d+: (?:warning|error): .*?variable '(?P<variable>[^']+)'.*"
+    r"\[(?:-Werror,)?-W(?:(?:sometimes-|conditional-)?uninitialized|return-stack-address)\]$",
     re.MULTILINE,
 )
 _PLACE = re.compile(r"^also at (.*?):(\d+)(?:, of '([^']*)')?$", re.MULTILINE)

@@ -45,6 +45,7 @@ _LISTING = re.compile(
     re.MULTILINE,
 )
 _CHIP = re.compile(rb"^\s*(?:\.target\s+|code for )(sm_\w+)", re.MULTILINE)  # nvdisasm, cuobjdump
+_CHIP_FLAG = re.compile(rb"^\s*\.headerflags\s[^\n]{0,400}?\bEF_CUDA_SM(\d+[af]?)\b", re.MULTILINE)  # before CUDA 12
 _FORMAT = re.compile(rb":[ \t]+file format elf\d+-([\w-]+)")
 SNIFF_BYTES = 1 << 20  # heads of listings stand in front; metadata is looked for in the whole text
 
@@ -80,6 +81,8 @@ def is_listing(data: bytes) -> bool:
 def listing_target(data: bytes) -> str:
     """What the head line of a listing names: "mtgpu", "amdgpu", "x86-64", "sm_80"; "" without one."""
     match = _FORMAT.search(data, 0, SNIFF_BYTES) or _CHIP.search(data, 0, SNIFF_BYTES)
+    if match is None and (flag := _CHIP_FLAG.search(data, 0, SNIFF_BYTES)):
+        return f"sm_{flag[1].decode()}"
     return match[1].decode("ascii", "replace") if match else ""
 
 

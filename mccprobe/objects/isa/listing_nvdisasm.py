@@ -21,12 +21,12 @@ _INSTRUCTION = re.compile(
 _CODE = re.compile(r"/\* 0x([0-9a-f]{16}) \*/$")
 _CODE_LENGTH = 24  # characters of such a comment
 _CONTINUED = re.compile(r"^\s*/\* 0x([0-9a-f]{16}) \*/\s*$")
-_FUNCTION = re.compile(r"^\s*(?:\.text\.([^\s:]+):|Function : (\S+))\s*$")
+_FUNCTION = re.compile(r"^\s*(?:\.text\.([^\s:]+):|Function ?: ?(\S+))\s*$")
 _LABEL = re.compile(r"^\s*(\.L_?\w+|\.L):\s*$")
-_PASSED_OVER = re.compile(r"^\s*+(?:\.[\w.]+.*|//.*|\.{3,}.*|=+|Fatbin .*|[\w ]+ = .*|code for .*|[\w$]+:|)\s*$")
+_PASSED_OVER = re.compile(r"^\s*+(?:\.[\w.]+.*|//.*|\.{3,}.*|=+|Fatbin .*|[\w ]+ = .*|code for .*|[\w$.]+:|)\s*$")
 _DATA = re.compile(r"^\s*/\*[0-9a-f]{4,}\*/\s+\.\w+\s")  # contents of a section that is no code
 _SECTION = re.compile(r"^\s*\.section\s+([^\s,]+)")
-_TOLD_TARGET = re.compile(r"^\s*\.target\s+(sm_\w+)|^code for (sm_\w+)")
+_TOLD_TARGET = re.compile(r"^\s*\.target\s+(sm_\w+)|^code for (sm_\w+)|^\.headerflags\s.*?\bEF_CUDA_SM(\d+[af]?)\b")
 _TARGET = re.compile(r"`\(([^)]+)\)|(?:^|[\s,])(0x[0-9a-f]+)$")
 
 
@@ -77,7 +77,7 @@ def parse_nvdisasm(text: str) -> Listing:
             build.close()
             in_code = section[1].startswith(".text")
         elif told := _TOLD_TARGET.match(line.strip()):
-            chip = chip or told[1] or told[2]
+            chip = chip or told[1] or told[2] or f"sm_{told[3]}"
         elif not _PASSED_OVER.match(line) and (in_code or not _DATA.match(line)):
             unknown.append(UnknownLine(number, line))
     build.close()

@@ -179,7 +179,7 @@ def is_device(kernel: KernelMetadata) -> bool:
 
 def _no_occupancy(kernel: KernelMetadata) -> str:
     if kernel.source_format == "listing" and not kernel.target.startswith(("x86", "i386")):
-        return "a disassembly tells no registers and no shared memory"
+        return "a disassembly has no size of the shared memory"
     return "code for a host CPU has no occupancy"
 
 
@@ -259,6 +259,7 @@ _METADATA_SOURCES = {
     "host-elf": "ELF symbols",
     "listing": "disassembly",
     "ptxas": "ptxas -v",
+    "ptxas-usage": "cuobjdump -res-usage",
 }
 
 

@@ -11,8 +11,8 @@ import math
 import re
 from pathlib import Path
 
-from mccprobe.base.errors import BadDataFile, UsageError
-from mccprobe.base.paths import is_folder
+from mccprobe.base.errors import BadDataFile, PathUnusable, UsageError
+from mccprobe.base.paths import exists, is_folder
 from mccprobe.oracle.kernel.expression import ExpressionError
 from mccprobe.oracle.kernel.records import (
     MAX_SIZE,
@@ -58,9 +58,9 @@ def load_kernel(path: Path) -> KernelSpec:
     """Read a kernel folder or its kernel.toml. Raises BadDataFile."""
     try:
         file = path / FILE_NAME if is_folder(path) else path
-    except OSError as error:
-        raise BadDataFile(f"{shorten(str(path))}: cannot be read: {error.strerror}") from error
-    if file != path and not file.exists():
+    except PathUnusable as error:
+        raise BadDataFile(f"{shorten(str(path))}: cannot be read: {error.problem}", hint=error.hint) from error
+    if file != path and not exists(file):
         raise BadDataFile(
             f"{shorten(str(path))}: a folder without {FILE_NAME}",
             hint=f"name a source file, or a folder with a {FILE_NAME} (kernels/README.md)",
