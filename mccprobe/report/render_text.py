@@ -105,7 +105,7 @@ def _observed(report: BisectReport) -> list[str]:
     files = [f"{name} ({'compared' if compared else 'not compared: differs from run to run'})"
              for name, compared in seen.files]
     lines.append(f"  files       {one_line(', '.join(files)) if files else 'none written in the run folder'}")
-    lines.append("  stdin       empty")
+    lines.append(f"  stdin       {one_line(seen.stdin) or 'empty'}")
     return lines
 
 

@@ -60,6 +60,16 @@ def test_no_difference_shows_what_was_compared(asked: Callable[..., tuple[int, d
         assert line in text
 
 
+def test_no_difference_names_the_file_that_standard_input_was(
+    asked: Callable[..., tuple[int, dict[str, Any], str]], tmp_path: Path
+) -> None:
+    numbers = tmp_path / "numbers.txt"
+    numbers.write_text("8\n")
+    _, document, text = asked("answer.c", "--reference", "-O0", "--stdin", numbers, args=("-O2",))
+    assert document["observed"]["stdin"] == str(numbers)
+    assert f"  stdin       {numbers}\n" in text and "empty" not in text
+
+
 def test_wrong_at_limit_0_shows_limit_0_and_the_reference(
     asked: Callable[..., tuple[int, dict[str, Any], str]],
 ) -> None:

@@ -402,7 +402,8 @@ def observed(oracle: Oracle) -> Observed | None:
         return None
     expected = oracle.expected
     compared = [(one.name, True) for one in expected.files or ()]
-    return Observed(expected.describe(), (*compared, *((name, False) for name in expected.unstable)))
+    files = (*compared, *((name, False) for name in expected.unstable))
+    return Observed(expected.describe(), files, "" if oracle.stdin is None else str(oracle.stdin))
 
 
 def require_that_it_can_fail(oracle: Oracle, run: RunDirectory) -> None:
