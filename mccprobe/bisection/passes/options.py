@@ -20,7 +20,7 @@ _RANGES = {
 }
 RECIPE_VERSION = 1
 RUN_VERSION = 2  # of run.json; 1 held one source without its build
-RECIPES = Path(__file__).resolve().parents[1] / "_recipes"  # bisect/, in the wheel too
+RECIPES = Path(__file__).resolve().parents[2] / "_recipes"  # bisect/, in the wheel too
 _LISTS = ("flags", "args")
 
 
