@@ -10,7 +10,7 @@ from mccprobe.base.errors import MccprobeError
 from mccprobe.doctor.probes import probe
 from mccprobe.doctor.subject import Answer, Subject, Unasked, answer, no, parse_text, why, yes
 from mccprobe.objects.binary.assembly import read_metadata_texts
-from mccprobe.objects.binary.bundle import MAGIC, Bundle, parse_bundle, target_of
+from mccprobe.objects.binary.bundle import MAGIC, Bundle, foreign_ids, parse_bundle, target_of
 from mccprobe.objects.binary.document import read_messagepack
 from mccprobe.objects.binary.elf import EM_MTGPU, machine_of, parse_elf, read_code_symbols
 from mccprobe.objects.binary.metadata import MTGPU, iter_documents_of, read_document
@@ -57,7 +57,9 @@ def raw_bundle(subject: Subject) -> Answer:
 def bundle_ids(subject: Subject) -> Answer:
     ids = [entry.id for entry in _bundle(subject).entries]
     named = [one for one in ids if target_of(one).startswith("mp_")]
-    return answer(bool(named), f"ids: {', '.join(ids)}"[:300])
+    foreign = foreign_ids(ids)
+    told = f"ids: {', '.join(ids)}" + (f"; not of mcc's family: {', '.join(foreign)}" if foreign else "")
+    return answer(bool(named) and not foreign, told[:300])
 
 
 @probe

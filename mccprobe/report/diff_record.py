@@ -8,6 +8,8 @@ from typing import Any
 from mccprobe import __version__
 from mccprobe.objects.isa.change import KINDS, Entry, FunctionChange
 from mccprobe.objects.isa.diff import ImageChange
+from mccprobe.objects.isa.mtgpu.cut import fits_instruction
+from mccprobe.objects.isa.mtgpu.listing import is_cut
 from mccprobe.objects.isa.pipes import UNKNOWN, mix
 from mccprobe.objects.isa.records import Function, Instruction
 from mccprobe.report.lines import joined
@@ -73,9 +75,13 @@ def _function(one: FunctionChange) -> dict[str, Any]:
 
 
 def _count(function: Function) -> int | None:
-    """Instructions of a function; None where nobody decoded any: words are no instructions."""
+    """Instructions of a function; None where its code fits no cut, or nothing decoded any."""
     instructions = function.instructions
-    return None if instructions and all(one.pipe == UNKNOWN for one in instructions) else len(instructions)
+    if not is_cut(function):
+        return None
+    if instructions and all(one.pipe == UNKNOWN and not fits_instruction(one.data or b"") for one in instructions):
+        return None
+    return len(instructions)
 
 
 def _entry(one: FunctionChange, entry: Entry) -> dict[str, Any]:
@@ -138,7 +144,7 @@ def _shown(value: Any) -> str:
 def _function_lines(one: FunctionChange, limit: int) -> Iterator[str]:
     name = one.left.name if one.left.name == one.right.name else f"{one.left.name} -> {one.right.name}"
     long = [len(side.instructions) for side in (one.left, one.right)]
-    nouns = ["undecoded words" if _count(side) is None else "instructions" for side in (one.left, one.right)]
+    nouns = ["undecoded pieces" if _count(side) is None else "instructions" for side in (one.left, one.right)]
     apart = f" {nouns[0]}" if nouns[0] != nouns[1] else ""
     yield f"  {name}: {long[0]}{apart} -> {long[1]} {nouns[1]}"
     counts = one.counts

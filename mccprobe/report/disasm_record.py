@@ -9,6 +9,8 @@ from typing import Any
 from mccprobe import __version__
 from mccprobe.objects.isa.disassemble import ImageListing
 from mccprobe.objects.isa.flow import Flow, Loop, isa_of
+from mccprobe.objects.isa.mtgpu.listing import FORMAT as OPEN_FORMAT
+from mccprobe.objects.isa.mtgpu.listing import flow_known, marks
 from mccprobe.objects.isa.pipes import UNKNOWN
 from mccprobe.objects.isa.records import Function, Instruction
 from mccprobe.objects.isa.summary import INSTRUCTION_CACHE_BYTES, Summary, WordCounts, summarise
@@ -42,15 +44,19 @@ def view(source: ImageListing, name: str = "") -> ImageView:
     """The functions of one image; `name` picks those of this name."""
     isa = isa_of(source.listing.format)
     chosen = [one for one in source.listing.functions if not name or one.name == name]
-    flow_known = not source.listing.format.startswith(("table-", "bytes-", "objdump-hexagon"))
-    return ImageView(source, isa, tuple(_function(one, isa, flow_known) for one in chosen))
+    told = not source.listing.format.startswith(("table-", "objdump-hexagon"))
+    cut = source.listing.format == OPEN_FORMAT
+    return ImageView(
+        source, isa, tuple(_function(one, isa, flow_known(one) if cut else told, whole=told) for one in chosen)
+    )
 
 
-def _function(function: Function, isa: str, flow_known: bool) -> FunctionView:
+def _function(function: Function, isa: str, known: bool, *, whole: bool) -> FunctionView:
+    """known: where branches go. whole: an instruction without a name still has a size."""
     summary = summarise(function, isa)
     words = tuple(words_of(function)) if summary.geometry.words_known else ()
-    counted = flow_known or not summary.mix.get(UNKNOWN)
-    return FunctionView(function, summary, loop_depths(function, summary.flow), words, flow_known, counted)
+    counted = whole or not summary.mix.get(UNKNOWN)
+    return FunctionView(function, summary, loop_depths(function, summary.flow), words, known, counted)
 
 
 def loop_depths(function: Function, flow: Flow) -> tuple[int, ...]:
@@ -93,6 +99,8 @@ def _function_document(one: FunctionView, with_words: bool, isa: str) -> dict[st
         "instructions": summary.instructions if one.counted else None,
         "code_bytes": summary.code_bytes,
         "mix": summary.mix,
+        "marks": marks(one.function) if any(item.confidence for item in one.function.instructions) else None,
+        "dwords": {str(size): times for size, times in summary.sizes.items()} or None,
         "unknown_encodings": summary.unknown_encodings,
         "other": summary.other,
         "geometry": {"state": summary.geometry.state, "reason": summary.geometry.reason},

@@ -1,7 +1,8 @@
 """Instructions of each kernel of an image: from its own text, or from a disassembler that is here.
 
-A device ELF is only bytes; what stands in them is told by a disassembler (`mccprobe.objects.isa.disassemble`).
-Where there is none, the count is None with the reason: words without a disassembler are no instructions.
+A device ELF is only bytes; a disassembler reads them (`mccprobe.objects.isa.disassemble`), for MTGPU also the open
+table.
+Where neither does, the count is None with the reason.
 """
 
 from __future__ import annotations
@@ -16,7 +17,9 @@ from mccprobe.base.errors import MccprobeError
 from mccprobe.objects.binary.read import code_symbols
 from mccprobe.objects.binary.records import DeviceImage
 from mccprobe.objects.isa.count import CodeCount, count_amdgpu, count_function, count_x86
-from mccprobe.objects.isa.disassemble import Disassemblers, by_tools, disassemble, find_stock, is_x86
+from mccprobe.objects.isa.disassemble import Disassemblers, ImageListing, by_tools, disassemble, find_stock, is_x86
+from mccprobe.objects.isa.mtgpu.listing import FORMAT as OPEN_FORMAT
+from mccprobe.objects.isa.mtgpu.listing import is_cut
 from mccprobe.objects.isa.pipes import UNKNOWN
 from mccprobe.objects.isa.records import Function, Listing
 from mccprobe.objects.isa.summary import summarise
@@ -24,7 +27,8 @@ from mccprobe.objects.model.resources import InstructionMix
 from mccprobe.targets.mcc.toolchain import MccPaths, find_mcc
 
 _SHARED_SYMBOLS = ("llvm.musa.kernel.", "llvm.mtgpu.kernel.")  # of mcc, of hand assembly (mtgpu.md 4.1, 4.2)
-_NO_TOOL = {"mtgpu-elf": "MTGPU code is told by the SDK's llvm-objdump alone, and it is not here"}
+OPEN = ("open table", "cut at bit 31")  # sources that know no encoding of MMA
+CUT_ALONE = "cut at bit 31, no open table of this architecture"
 _TEXTS = {"mtgpu-asm": "assembly text", "amdgpu-asm": "assembly text", "listing": "listing"}
 
 
@@ -47,7 +51,9 @@ class ImageCode:
         found = next((self.counts[name] for name in names if name is not None and name in self.counts), None)
         if found is None:
             return InstructionMix(None, reason=self.reason or f"no code of this name in the {self.source}")
-        return InstructionMix(found.instructions, found.pipes, self.source)
+        return InstructionMix(
+            found.instructions, found.pipes, self.source, marks=found.marks, names_mma=not self.source.startswith(OPEN)
+        )
 
     def shared_of(self, *names: str | None) -> int | None:
         found = (self.declared_shared.get(name) for name in names if name is not None)
@@ -88,8 +94,10 @@ def image_code(image: DeviceImage, tools: Disassemblers) -> ImageCode:
         found = disassemble(image, tools)
     except MccprobeError as error:
         return ImageCode(reason=error.message)
+    if found.listing.format == OPEN_FORMAT:
+        return _by_open_table(found)
     if found.tool == "none":
-        return ImageCode(reason=_NO_TOOL.get(image.kind, "; ".join(found.warnings)))
+        return ImageCode(reason="; ".join(found.warnings))
     source = _TEXTS.get(image.kind) or _named(found.tool)
     functions = {function.name: function for function in found.listing.functions}
     counts = {name: count_function(function) for name, function in functions.items()}
@@ -99,6 +107,17 @@ def image_code(image: DeviceImage, tools: Disassemblers) -> ImageCode:
             reason = f"the {found.tool} has no name for some words of it, and what has no name has no size"
             return ImageCode(whole, functions, source=_named(found.tool), reason=reason)
     return ImageCode(counts, functions, _shared_symbols(found.listing), source)
+
+
+def _by_open_table(found: ImageListing) -> ImageCode:
+    """Functions whose every byte is in an instruction, by class where the architecture has a table."""
+    functions = {function.name: function for function in found.listing.functions if is_cut(function)}
+    source = found.tool if found.tool != "none" else CUT_ALONE
+    counts = {name: count_function(function) for name, function in functions.items()}
+    reason = "the object has no function of this name"
+    if len(functions) < len(found.listing.functions):
+        reason = "its code does not fit instructions of 1 to 4 dwords that end at bit 31, or is missing"
+    return ImageCode(counts, functions, source=source, reason=reason)
 
 
 def _named(tool: str) -> str:

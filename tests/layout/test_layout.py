@@ -182,6 +182,28 @@ def test_the_import_rule_itself(where: str, text: str, fault: bool) -> None:
     assert bool(_import_faults(PACKAGE / where, ast.parse(text))) is fault
 
 
+def _arrows() -> dict[str, list[str]]:
+    """Room -> the rooms that it imports from, in the order of ROOMS, as the imports are."""
+    found: dict[str, set[str]] = {room: set() for room in ROOMS}
+    for path in MODULES:
+        own = _part(_module_name(path))
+        for _, name in _imports(path, _parse(path)):
+            if own and name.split(".")[0] == "mccprobe" and name not in VOCABULARY:
+                found[own].add(_part(name))
+    return {room: [one for one in ROOMS if one in names and one != room] for room, names in found.items()}
+
+
+def test_the_arrows_of_the_page_are_the_imports() -> None:
+    page = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    table = page.partition("| room | imports from |")[2].partition("\n\n")[0]
+    rows = dict(re.findall(r"^\| `([\w.]+)` \| (.*) \|$", table, re.MULTILINE))
+    drawn = {room: re.findall(r"`([\w.]+)`", names) for room, names in rows.items()}
+    real = {room: names for room, names in _arrows().items() if room != "__main__"}
+    assert drawn == real, "\n".join(
+        f"| `{room}` | {', '.join(f'`{one}`' for one in names) or 'nothing'} |" for room, names in real.items()
+    )
+
+
 def test_every_package_has_its_place_in_the_order() -> None:
     known = {*ROOMS, ""}
     unknown = sorted({_relative(path) for path in MODULES if _part(_module_name(path)) not in known})
