@@ -139,7 +139,7 @@ def hooks_of(
     console: Console, choice: KernelChoice | None, values: dict[str, Any], *, sides: int = 1
 ) -> Hooks:
     """Progress to standard error. sides: how many are timed in turn."""
-    from mccprobe.report.lines import one_line
+    from mccprobe.inspection.lines import one_line
     from mccprobe.tuning.bench.session import Hooks
 
     simulated = choice is not None and choice.toolchain.simulated
@@ -193,8 +193,8 @@ def _name(
 
 def render_bench(report: BenchReport) -> str:
     """The gates in a line each, then the timing."""
-    from mccprobe.tuning.bench.render_text import SIM, render_measurement
-    from mccprobe.tuning.check.render_text import render_score
+    from mccprobe.report.text.bench import SIM, render_measurement
+    from mccprobe.report.text.check import render_score
 
     lines = [f"gate: {gate.kernel.name} {'passed' if gate.passed else 'NOT PASSED'} ({gate.verdict})"
              + ("  [sim]" if gate.simulated else "") for gate in report.gates]  # fmt: skip
@@ -232,7 +232,7 @@ def _programs(
     console: Console, kernel: str | None, program: str, against: str | None, values: dict[str, Any], *,
     as_json: bool, places: Places | None,
 ) -> int:  # fmt: skip
-    from mccprobe.tuning.bench.render_text import render_measurement
+    from mccprobe.report.text.bench import render_measurement
     from mccprobe.tuning.bench.session import bench_programs
 
     if kernel is not None:

@@ -25,7 +25,7 @@ from mccprobe.cli.run_session import (
     run_session,
     tell_plan,
 )
-from mccprobe.report.lines import one_line
+from mccprobe.inspection.lines import one_line
 
 if TYPE_CHECKING:
     from mccprobe.report.pages.blocks import Page

@@ -53,10 +53,10 @@ def disasm(
       mccprobe disasm kernel.o --words --function gemm
       mccprobe disasm kernel.o --table mp_22.json
     """
+    from mccprobe.inspection.disasm import document, view
     from mccprobe.objects.isa.by_table import tables_folder
     from mccprobe.objects.isa.disassemble import load
     from mccprobe.oracle.kernel.shipped import refuse_shipped_name
-    from mccprobe.report.disasm_record import document, view
     from mccprobe.report.disasm_text import render
     from mccprobe.report.json_stream import print_json
 

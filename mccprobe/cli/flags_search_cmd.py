@@ -123,7 +123,7 @@ def search(
         if as_json:
             console.document(_document(report))
         else:
-            from mccprobe.tuning.flag_search.render_text import render_search
+            from mccprobe.report.text.flag_search import render_search
 
             console.result(visible(render_search(report)))
 
@@ -171,9 +171,9 @@ def _search(
     resume: Path | None, jobs: int | None, scheduler: str, book: str, plot: Path | None,
 ) -> SearchReport:  # fmt: skip
     from mccprobe.build.store import disk_errors
+    from mccprobe.inspection.lines import one_line
     from mccprobe.journal.book import Book
     from mccprobe.journal.commit import kernel_commit
-    from mccprobe.report.lines import one_line
     from mccprobe.tuning.flag_search.record import Recorder
     from mccprobe.tuning.flag_search.run import Hooks, run_search
 
@@ -224,8 +224,8 @@ def _write(root: Path, report: SearchReport, plot: Path | None) -> SearchReport:
     from dataclasses import replace
 
     from mccprobe.build.store import write_text
+    from mccprobe.report.text.flag_search import render_search
     from mccprobe.tuning.flag_search.plot import plot_search
-    from mccprobe.tuning.flag_search.render_text import render_search
     from mccprobe.tuning.flag_search.set_file import set_text
 
     files: dict[str, str] = {}

@@ -10,7 +10,7 @@ import click
 from mccprobe import __version__
 from mccprobe.base.console import Console, number_of
 from mccprobe.cli.common import FiniteRange
-from mccprobe.report.lines import joined, one_line
+from mccprobe.inspection.lines import joined, one_line
 
 CONTEXT = {"help_option_names": ["-h", "--help"]}
 

@@ -12,7 +12,7 @@ from mccprobe import __version__
 from mccprobe.base.console import Console
 from mccprobe.cli.common import cache_directory
 from mccprobe.cli.pace import Pace
-from mccprobe.report.lines import joined
+from mccprobe.inspection.lines import joined
 
 if TYPE_CHECKING:
     from mccprobe.explain.bundle.recheck import Recheck

@@ -18,8 +18,8 @@ from mccprobe.cli.pace import Pace
 from mccprobe.cli.toolchain_option import toolchain_option
 
 if TYPE_CHECKING:
+    from mccprobe.inspection.resources import ResourceReport
     from mccprobe.report.pages.blocks import Page
-    from mccprobe.report.resources_record import ResourceReport
 
 DEPTH_OF_KERNELS = 2  # of the document
 
@@ -61,12 +61,12 @@ def report(
     figures: Path | None,
 ) -> int:  # fmt: skip
     from mccprobe.build.device_source import SourceOptions
+    from mccprobe.inspection.resources import ReportRequest, report_on
     from mccprobe.objects.model.resources import Options
     from mccprobe.oracle.kernel.shipped import file_or_shipped, refuse_shipped_name
     from mccprobe.oracle.kernel.spec import shipped_kernel
     from mccprobe.report import render_resources as render
     from mccprobe.report.json_stream import print_json
-    from mccprobe.report.resources_record import ReportRequest, report_on
     from mccprobe.targets.mcc.toolchain import MccPaths
 
     if as_json + as_csv + as_markdown > 1:

@@ -25,7 +25,7 @@ from mccprobe.cli.run_session import (
     tell_plan,
 )
 from mccprobe.explain.options import STEPS, WhyOptions, parse_budget, read_why_options
-from mccprobe.report.lines import one_line
+from mccprobe.inspection.lines import one_line
 
 if TYPE_CHECKING:
     from mccprobe.report.pages.blocks import Page

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from mccprobe.inspection.disasm import FunctionView, ImageView, fits_cache
+from mccprobe.inspection.lines import joined
 from mccprobe.objects.isa.flow import Loop
 from mccprobe.objects.isa.mtgpu.cut import dwords_of
 from mccprobe.objects.isa.mtgpu.listing import marks
 from mccprobe.objects.isa.pipes import pipe_table
 from mccprobe.objects.isa.records import Instruction
 from mccprobe.objects.isa.summary import INSTRUCTION_CACHE_BYTES, Summary, WordCounts
-from mccprobe.report.disasm_record import FunctionView, ImageView, fits_cache
-from mccprobe.report.lines import joined
 
 SHOWN_UNKNOWN_LINES = 5
 OPEN_LABEL = "classes of the open table, no mnemonics"

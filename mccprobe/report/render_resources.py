@@ -10,13 +10,13 @@ import io
 from collections.abc import Collection, Iterable, Iterator
 
 from mccprobe.base.console import visible
+from mccprobe.inspection.lines import joined, one_line
+from mccprobe.inspection.published import Comparison, scalar_text
+from mccprobe.inspection.resources import ResourceReport
 from mccprobe.objects.model.estimate import AT_MOST, Occupancy
 from mccprobe.objects.model.frames import flat_row
 from mccprobe.objects.model.occupancy import STANDING_NOTES
 from mccprobe.objects.model.resources import KernelResources, is_mtgpu, largest_block_note, sources
-from mccprobe.report.lines import joined, one_line
-from mccprobe.report.published import Comparison, scalar_text
-from mccprobe.report.resources_record import ResourceReport
 from mccprobe.report.terminal_table import Column, terminal_table
 
 _LABEL = 16  # characters of a label in front of its value

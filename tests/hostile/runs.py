@@ -56,9 +56,9 @@ def book_seed() -> list[bytes]:
 def read_book(path: Path) -> object:
     """journal list, show, dead-ends, compare and export."""
     from mccprobe.base.console import json_text
-    from mccprobe.cli.journal_lines import dead_end_lines, entry_lines, list_lines
     from mccprobe.journal.book import Book
     from mccprobe.journal.review import dead_ends
+    from mccprobe.report.text.journal import dead_end_lines, entry_lines, list_lines
 
     contents = Book(path).read()
     list_lines(contents.entries)

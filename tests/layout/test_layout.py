@@ -20,22 +20,24 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "mccprobe"
 
-# Data flows one way: a module imports from rooms above it in this list, and from its own room. `report.pages` is a
-# room of its own: pages draw what the rooms above it found.
+# Data flows one way: a module imports from rooms above it in this list, and from its own room. `report.text`
+# and `report.pages` are rooms of their own: they show what the rooms above them found.
 ROOMS = (
     "base",
     "objects",
     "targets",
     "oracle",
     "build",
+    "inspection",
     "search",
     "report",
     "bisection",
     "journal",
     "explain",
     "tuning",
-    "report.pages",
     "doctor",
+    "report.text",
+    "report.pages",
     "cli",
     "__main__",
 )
@@ -266,6 +268,13 @@ def test_no_shell() -> None:
             if shell or ast.unparse(node.func) in {"os.system", "os.popen", "subprocess.getoutput"}:
                 found.append(f"{_relative(path)}:{node.lineno}")
     assert not found, "argv lists are the rule"
+
+
+def test_report_starts_nothing(module: Path) -> None:
+    """It turns records into text and pages; what reads, compiles or disassembles is elsewhere."""
+    if module.is_relative_to(PACKAGE / "report"):
+        starting = ("mccprobe.base.process", "mccprobe.build", "mccprobe.objects.isa.disassemble")
+        assert not [(line, name) for line, name in _imports(module, _parse(module)) if name.startswith(starting)]
 
 
 def test_pandas_is_imported_late_and_in_one_place(module: Path) -> None:

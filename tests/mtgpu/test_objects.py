@@ -11,14 +11,17 @@ from typing import Any
 import jsonschema
 import pytest
 
+from mccprobe.inspection import diff as diff_record
+from mccprobe.inspection import disasm as disasm_record
+from mccprobe.inspection import lint as lint_record
+from mccprobe.inspection.resources import ReportRequest, report_on
 from mccprobe.objects.isa.diff import diff_images
 from mccprobe.objects.isa.disassemble import Disassemblers, ImageListing, load
 from mccprobe.objects.isa.lint import lint_images
 from mccprobe.objects.isa.lint_rules import RULES
 from mccprobe.objects.isa.mtgpu.cut import dwords_of
-from mccprobe.report import diff_record, disasm_record, disasm_text, lint_record
+from mccprobe.report import disasm_text
 from mccprobe.report.render_resources import render_text
-from mccprobe.report.resources_record import ReportRequest, report_on
 
 from .words import branch, encode, word
 

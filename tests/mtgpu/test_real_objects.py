@@ -10,6 +10,7 @@ from types import ModuleType
 
 import pytest
 
+from mccprobe.inspection.resources import ReportRequest, report_on
 from mccprobe.objects.binary.read import code_symbols, read_images, read_kernels
 from mccprobe.objects.isa.diff import diff_images
 from mccprobe.objects.isa.disassemble import Disassemblers, ImageListing, load
@@ -17,7 +18,6 @@ from mccprobe.objects.isa.lint import lint_images
 from mccprobe.objects.isa.lint_rules import RULES
 from mccprobe.objects.isa.mtgpu.cut import cut
 from mccprobe.objects.isa.mtgpu.listing import flow_known
-from mccprobe.report.resources_record import ReportRequest, report_on
 
 ROOT = Path(__file__).resolve().parents[2]
 FUNCTIONS, INSTRUCTIONS = 235, 8725

@@ -16,11 +16,11 @@ import pytest
 from mccprobe.base.errors import BadBinary, CompilerNotFound, InputError, SourceDoesNotCompile
 from mccprobe.build.device_source import SourceOptions
 from mccprobe.cli import error_document
+from mccprobe.inspection.demangled import demangled
+from mccprobe.inspection.resources import ReportRequest, ResourceReport, report_on
 from mccprobe.objects.model.resources import Options
 from mccprobe.oracle.kernel.spec import shipped_kernel
-from mccprobe.report.demangled import demangled
 from mccprobe.report.render_resources import render_csv, render_markdown, render_terminal, render_text
-from mccprobe.report.resources_record import ReportRequest, ResourceReport, report_on
 from mccprobe.targets.mcc.toolchain import MccPaths
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -10,13 +10,16 @@ from typing import Any
 import jsonschema
 import pytest
 
+from mccprobe.inspection import diff as diff_record
+from mccprobe.inspection import disasm as disasm_record
+from mccprobe.inspection import lint as lint_record
+from mccprobe.inspection.resources import ReportRequest, report_on
 from mccprobe.objects.isa.diff import ImageChange, diff_images
 from mccprobe.objects.isa.disassemble import Disassemblers, load
 from mccprobe.objects.isa.lint import lint_images
 from mccprobe.objects.isa.lint_rules import RULES
-from mccprobe.report import diff_record, disasm_record, disasm_text, lint_record
+from mccprobe.report import disasm_text
 from mccprobe.report.render_resources import render_markdown, render_text
-from mccprobe.report.resources_record import ReportRequest, report_on
 
 ROOT = Path(__file__).resolve().parents[2]
 NAME = "_Z5demo1Pf"

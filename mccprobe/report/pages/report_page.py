@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from mccprobe.inspection.disasm import ImageView
+from mccprobe.inspection.published import Comparison, scalar_text
+from mccprobe.inspection.resources import ResourceReport
 from mccprobe.objects.model.estimate import Occupancy
 from mccprobe.objects.model.occupancy import STANDING_NOTES
 from mccprobe.objects.model.resources import KernelResources
-from mccprobe.report.disasm_record import ImageView
 from mccprobe.report.disasm_text import figures
 from mccprobe.report.pages.bisect_page import headline_name, short_name
 from mccprobe.report.pages.blocks import (
@@ -28,9 +30,7 @@ from mccprobe.report.pages.blocks import (
     sections,
 )
 from mccprobe.report.pages.resource_figures import loop_figure, occupancy_figure, pipes_figure
-from mccprobe.report.published import Comparison, scalar_text
 from mccprobe.report.render_resources import OVERVIEW, kernel_facts, occupancy_phrase, overview_row
-from mccprobe.report.resources_record import ResourceReport
 
 KERNELS_DRAWN = 8  # with figures and all values; the others stand in the overview
 KERNELS_LISTED = 2000  # of the overview

@@ -15,6 +15,11 @@ from typing import Any
 from mccprobe import __version__
 from mccprobe.base.errors import InputError, MccprobeError
 from mccprobe.build.device_source import SourceOptions, compile_source, is_source, resource_text, sources_and_arguments
+from mccprobe.inspection.demangled import demangled
+from mccprobe.inspection.disasm import ImageView, view
+from mccprobe.inspection.host_elf import SIM_HEADING, host_kernels
+from mccprobe.inspection.instructions import ImageCode, disassemblers, image_code
+from mccprobe.inspection.published import Comparison, compare
 from mccprobe.objects.binary.elf import is_linked
 from mccprobe.objects.binary.read import MAX_FILE_BYTES, is_simulated, read_images, read_kernels
 from mccprobe.objects.binary.records import DeviceImage, KernelMetadata
@@ -23,11 +28,6 @@ from mccprobe.objects.isa.disassemble import Disassemblers, disassemble
 from mccprobe.objects.model.frames import Frame, kernels_frame
 from mccprobe.objects.model.resources import UNITS, InstructionMix, KernelResources, Options, resources_of
 from mccprobe.oracle.kernel.spec import KernelSpec
-from mccprobe.report.demangled import demangled
-from mccprobe.report.disasm_record import ImageView, view
-from mccprobe.report.host_elf import SIM_HEADING, host_kernels
-from mccprobe.report.instructions import ImageCode, disassemblers, image_code
-from mccprobe.report.published import Comparison, compare
 from mccprobe.targets import registry
 from mccprobe.targets.choose import wanted_of
 from mccprobe.targets.nvidia.ptxas import (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mccprobe.report.lines import joined
+from mccprobe.inspection.lines import joined
 from mccprobe.tuning.bench.health import Health
 from mccprobe.tuning.bench.measure import Measurement, Timed
 

@@ -6,13 +6,13 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from mccprobe import __version__
+from mccprobe.inspection.lines import joined
 from mccprobe.objects.isa.change import KINDS, Entry, FunctionChange
 from mccprobe.objects.isa.diff import ImageChange
 from mccprobe.objects.isa.mtgpu.cut import fits_instruction
 from mccprobe.objects.isa.mtgpu.listing import is_cut
 from mccprobe.objects.isa.pipes import UNKNOWN, mix
 from mccprobe.objects.isa.records import Function, Instruction
-from mccprobe.report.lines import joined
 
 SCHEMA_VERSION = 1
 _MARKS = {

@@ -8,8 +8,8 @@ from mccprobe.base.console import number_of
 from mccprobe.doctor.examine import Examination, SelfTest, costs_of
 from mccprobe.doctor.selftest import Checked, counted
 from mccprobe.doctor.subject import CONFIRMED, CONTRADICTED, UNCHECKED
+from mccprobe.inspection.lines import joined
 from mccprobe.report.fence import code, escaped
-from mccprobe.report.lines import joined
 from mccprobe.targets.inventory import Entry
 
 SIMULATED = "SIMULATED: confirmed on a stand-in says nothing of mcc"

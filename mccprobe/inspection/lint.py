@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from mccprobe import __version__
+from mccprobe.inspection.lines import joined
 from mccprobe.objects.isa.lint import Finding, LintResult, Rule
-from mccprobe.report.lines import joined
 
 SCHEMA_VERSION = 1
 
