@@ -20,8 +20,8 @@ KINDS = ("mtgpu", "amdgpu", "ptxas")  # of code and of object formats
 CLASSES = ("Toolchain", "Driver")  # how the vendors' classes end
 # instruction sets are still told apart by name in here: patterns, rules and listings of each
 ISA_NAMES = (
-    "objects/", "report/disasm_record.py", "report/disasm_text.py", "report/instructions.py",
-    "report/resources_record.py",
+    "objects/", "inspection/disasm.py", "inspection/instructions.py", "inspection/resources.py",
+    "report/disasm_text.py",
 )  # fmt: skip
 ISAS = {"nvidia"}  # a folder's name, and an instruction set's
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,9 @@ import pytest
 
 from mccprobe.base.errors import BadTarget
 from mccprobe.base.process import RunSpec, run
+from mccprobe.build.job import OUTPUT, CompileJob, compile_once
 from mccprobe.targets import registry
+from mccprobe.targets.protocol import Wanted
 
 VENDOR = Path(__file__).parent / "tern"
 Cli = Callable[..., tuple[int, str, str]]
@@ -67,6 +70,31 @@ def test_bisect_finds_the_planted_fault(call_cli: Cli, tmp_path: Path, monkeypat
     assert document["confirmation"]["option"] == "--no-fold"
     bad = document["reproduce"]["bad"][0]
     assert "--stop-after=5" in bad and "-O9" in bad
+
+
+def test_without_a_counter_nothing_is_bisected(
+    call_cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "sums.c").write_text("area = 6 * 7\n", "utf-8")
+    toolchain = registry.target("tern").find(Wanted(tmp_path)).toolchain
+    monkeypatch.setattr(type(toolchain), "counter", None)
+    code, _, err = call_cli("bisect", "sums.c", "--toolchain", "tern", "--reference=-O0", "--", "-O9")
+    assert code == 3 and "tern cannot count pass executions" in err
+
+
+def test_a_compile_takes_its_counter_to_another_process(tmp_path: Path) -> None:
+    toolchain = registry.target("tern").find(Wanted(tmp_path)).toolchain
+    counter = toolchain.counter
+    assert counter is not None
+    (tmp_path / "sums.c").write_text("area = 6 * 7\n", "utf-8")
+    argv = toolchain.compile_argv(["-O9", counter.spelled(2)], str(tmp_path / "sums.c"), OUTPUT)
+    env = toolchain.environment(tmp_path)
+    job = CompileJob(argv, env, tmp_path, tmp_path, 60.0, limit=2, around=2, counter=counter)
+    outcome = compile_once(pickle.loads(pickle.dumps(job)))
+    assert outcome.object is not None, outcome
+    assert (outcome.log.total, outcome.log.ran, outcome.log.function) == (3, 2, "area")
+    assert outcome.log.at is not None and outcome.log.at.name == "fold"
 
 
 def test_report_reads_its_object(call_cli: Cli, tmp_path: Path, root: Path) -> None:
