@@ -270,11 +270,6 @@ class Unit:
         ]
         return [self.ledger.submit(job, urgency=urgency) for job in jobs]
 
-    def prepare(self) -> None:
-        """`begin` and `finish` in one."""
-        self.begin()
-        self.finish()
-
     def begin(self) -> None:
         """Start what `finish` waits for."""
         self.recorded.front_ends()

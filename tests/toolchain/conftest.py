@@ -81,7 +81,8 @@ def bench(ledger: Ledger, fake: Callable[[str], str], tmp_path: Path) -> Callabl
             toolchain, ledger, TranslationUnit(str(source), ("-O2",)), name="unit", timeout_s=timeout_s
         )
         unit = Unit(recorded, "bad", ["-fake-fault"])
-        unit.prepare()
+        unit.begin()
+        unit.finish()
         program = Program(unit, linker(recorded, ["-O2"]))
         judge = Judge(program, ReferenceOracle(Expected(b"8 GOOD \n", 0)), ledger.journal)
         total = ledger.compile(unit.job(UNLIMITED)).log.total
@@ -121,7 +122,8 @@ def device_bench(
         record = TranslationUnit(str(source), tuple(args))
         recorded = RecordedSource(toolchain, ledger, record, name="unit", timeout_s=60)
         unit = Unit(recorded, "bad", ["-fake-fault"])
-        unit.prepare()
+        unit.begin()
+        unit.finish()
         program = Program(unit, linker(recorded, [*args, "-lmusart"]))
         judge = Judge(program, ReferenceOracle(Expected(b"GOOD\n", 0)), ledger.journal)
         return PassAxis(unit, judge, ledger.compile(unit.job(UNLIMITED)).log.total, None)

@@ -79,7 +79,8 @@ def record(ledger: Ledger, tmp_path: Path) -> Record:
 
 def prepared(recorded: RecordedSource, *options: str) -> Unit:
     unit = Unit(recorded, "bad", options)
-    unit.prepare()
+    unit.begin()
+    unit.finish()
     return unit
 
 
