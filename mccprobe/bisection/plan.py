@@ -11,15 +11,16 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from mccprobe.base.errors import InputError, UsageError
-from mccprobe.base.paths import exists, is_file, is_folder, read_text, resolved
+from mccprobe.base.paths import exists, is_file, is_folder, read_text
 from mccprobe.bisection.lto import refuse_lto
 from mccprobe.bisection.missed_files import named_in_arguments
 from mccprobe.bisection.options import BisectOptions
 from mccprobe.bisection.pasted import without_compiler, without_file, without_own_output
 from mccprobe.bisection.request import BisectRequest, OracleChoice, digest_of
 from mccprobe.build.record import of_command
-from mccprobe.oracle.kernel.shipped import hint_of_shipped
-from mccprobe.oracle.kernel.spec import KernelSpec, find_shipped_kernels, is_shipped, load_kernel, shipped_kernel
+from mccprobe.oracle.kernel.lookup import find_kernel, is_source_of
+from mccprobe.oracle.kernel.shipped import DEFAULT_KERNEL, FILE_NAME, hint_of_shipped
+from mccprobe.oracle.kernel.spec import KernelSpec, is_shipped, load_kernel, shipped_kernel
 from mccprobe.search.procedure import Settings
 from mccprobe.targets import registry
 from mccprobe.targets.choose import choose
@@ -43,11 +44,10 @@ from mccprobe.targets.llvm.command import (
 from mccprobe.targets.llvm.flag_probe import not_taken
 from mccprobe.targets.llvm.inherited import environment_of, sentences
 from mccprobe.targets.llvm.jobs import option_key
+from mccprobe.targets.mcc.architecture import DEFAULT_ARCH
 from mccprobe.targets.mcc.toolchain import MccPaths
 from mccprobe.targets.protocol import Toolchain
 
-DEFAULT_KERNEL = "gemm"
-DEFAULT_ARCH = "mp_22"  # the S4000 of the article
 NO_FLAG = ("no --flag and no --reference: one build is asked about, as it stands; what it is compared with is the same "
            "build with its passes held back")  # fmt: skip
 _RESPONSE_DEPTH = 20  # response files inside response files; more is a circle
@@ -176,27 +176,17 @@ def _source_and_kernel(options: BisectOptions, arguments: Arguments) -> tuple[Pa
     path = Path(options.file)
     if str(path).startswith("-"):  # Path drops the "./" that kept it from being an option
         path = path.absolute()
-    if is_folder(path):
-        kernel = load_kernel(path)
-        return kernel.sources[0], kernel
-    if not exists(path) and options.file in {folder.name for folder in find_shipped_kernels()}:
-        kernel = shipped_kernel(options.file)
-        return kernel.sources[0], kernel
-    if not is_file(path):
-        usual = "name the source to bisect, a kernel folder, or a kernel of mccprobe"
-        raise InputError(f"{path}: no such file", hint=hint_of_shipped(path) or usual)
-    if path.name == "kernel.toml":
-        kernel = load_kernel(path)
-        return kernel.sources[0], kernel
+    if not is_file(path) or path.name == FILE_NAME:
+        found = load_kernel(path) if is_folder(path) else find_kernel(path)
+        if found is None:
+            usual = "name the source to bisect, a kernel folder, or a kernel of mccprobe"
+            raise InputError(f"{path}: no such file", hint=hint_of_shipped(path) or usual)
+        return found.sources[0], found
     if not is_source(path.name, language(arguments)):
         usual = "C, C++, .mu, .ll or .bc; objects go behind --"
         raise InputError(f"{path}: not a source that a compiler takes", hint=hint_of_shipped(path) or usual)
-    description = path.parent / "kernel.toml"
-    if path.suffix == ".mu" and is_file(description):
-        kernel = load_kernel(description)
-        if resolved(path) in [source.resolve() for source in kernel.sources]:
-            return path, kernel
-    return path, None
+    found = find_kernel(path) if path.suffix == ".mu" else None
+    return path, found if found is not None and is_source_of(path, found) else None
 
 
 def _kernel_arguments(kernel: KernelSpec, given: Arguments, toolchain: Toolchain) -> Arguments:

@@ -173,7 +173,7 @@ def test_mistakes_name_file_and_key(kernel: Path, old: str, new: str, said: str)
 
 def test_missing_files(tmp_path: Path) -> None:
     for path in (tmp_path, tmp_path / "none", tmp_path / ("a" * 300)):
-        with pytest.raises(BadDataFile, match="cannot be read|a folder without kernel.toml"):
+        with pytest.raises(BadDataFile, match=r"cannot be read|a folder without kernel\.toml"):
             load_kernel(path)
 
 

@@ -34,6 +34,7 @@ from mccprobe.targets.llvm.command import (
     split_arguments,
     without_flags,
 )
+from mccprobe.targets.mcc.architecture import DEFAULT_ARCH
 from mccprobe.targets.protocol import Toolchain
 from mccprobe.tuning.check.build import BuildFailure, BuiltKernel, build_kernel
 from mccprobe.tuning.check.check import check_built
@@ -128,7 +129,7 @@ class GateSettings:
     seeds: tuple[int, ...] = (1, 2, 3)
     timeout_s: float = 300.0
     compile_timeout_s: float = 300.0
-    arch: str = "mp_22"
+    arch: str = DEFAULT_ARCH
 
 
 def pass_gate(program: Path, scratch: Path, *, built: BuiltKernel, settings: GateSettings) -> Outcome:
