@@ -25,6 +25,7 @@ from mccprobe.search.procedure import Settings
 from mccprobe.targets import registry
 from mccprobe.targets.choose import choose
 from mccprobe.targets.flags.catalogue import Catalogue, ResolvedFlag, load_catalogue, promise_sentences
+from mccprobe.targets.flags.given import CompilerFlag, refuse_twice
 from mccprobe.targets.flags.levels import is_level
 from mccprobe.targets.llvm.command import (
     Arguments,
@@ -86,9 +87,9 @@ def make_plan(options: BisectOptions, cache: Path, inherited: Mapping[str, str] 
         arguments = _kernel_arguments(kernel, arguments, toolchain)
     _require_inputs(arguments)
     flags = [_probed(load_catalogue(), name, toolchain) for name in options.flags]
-    _refuse_twice(flags)
+    refuse_twice(((flag.given.key, flag.text) for flag in flags), "--flag")
     _refuse_own_limit(toolchain, arguments, flags)
-    bare = without_flags(arguments, [flag.argv for flag in flags])
+    bare = without_flags(arguments, [flag.given for flag in flags])
     reference, exact_link = _reference_arguments(options, bare, flags)
     oracle = _oracle(options, kernel)
     if oracle.kind == "reference" and oracle.run_in is None:
@@ -105,7 +106,7 @@ def make_plan(options: BisectOptions, cache: Path, inherited: Mapping[str, str] 
     request = BisectRequest(
         toolchain=toolchain,
         build=of_command(source, compile_options(bare), bare.inputs, link_options(bare), rest_args=flagged),
-        flags=tuple(flag.argv for flag in flags),
+        flags=tuple(flag.given for flag in flags),
         flag_names=tuple(" ".join(flag.argv) for flag in flags),
         reference=None if reference is None else of_command(source, reference, bare.inputs, exact_link),
         only_flags_differ=options.reference is None,
@@ -219,36 +220,25 @@ def _probed(catalogue: Catalogue, text: str, toolchain: Toolchain) -> ResolvedFl
             return flag
         refused = ""
         if flag.verbatim:
-            other: tuple[str, ...] = (text,) if flag.argv[0] == "-mllvm" else ("-mllvm", text)
-            refused = toolchain.refusal(other, Path(folder))
+            other = CompilerFlag(words=(text,)) if flag.given.option else CompilerFlag(text)
+            refused = toolchain.refusal(other.argv, Path(folder))
             if not refused and _reaches_the_compile(toolchain, other, Path(folder)):
-                return replace(flag, argv=other)
+                return replace(flag, given=other)
     raise not_taken(toolchain, flag.argv, text, complaint, otherwise=refused)
 
 
-def _reaches_the_compile(toolchain: Toolchain, argv: Sequence[str], scratch: Path) -> bool:
+def _reaches_the_compile(toolchain: Toolchain, flag: CompilerFlag, scratch: Path) -> bool:
     """True if a driver option changes the compile itself: `-enable-x`, misspelt, is `-e nable-x` for the linker."""
-    if argv[0] == "-mllvm":
+    if flag.option:
         return True
     base = ["-x", "c++", "-c", os.devnull, "-o", str(scratch / "probe.o")]
-    with_it, without = (toolchain.record([*extra, *base], scratch).jobs for extra in (argv, ()))
+    with_it, without = (toolchain.record([*extra, *base], scratch).jobs for extra in (flag.words, ()))
     return [job.argv for job in with_it] != [job.argv for job in without]
 
 
-def _refuse_twice(flags: Sequence[ResolvedFlag]) -> None:
-    """clang 14 refuses most options given twice; which of two values is meant nobody can tell."""
-    seen: dict[str, str] = {}
-    for flag in flags:
-        option = mllvm_value(flag.argv)
-        key = option_key(option) if option else " ".join(flag.argv)
-        if key in seen:
-            raise UsageError(f"--flag gives {key} twice: {seen[key]} and {flag.text}", hint="give it once")
-        seen[key] = flag.text
-
-
 def _refuse_own_limit(toolchain: Toolchain, arguments: Arguments, flags: Sequence[ResolvedFlag]) -> None:
-    groups = [*arguments.options, *(flag.argv for flag in flags)]
-    for option in (mllvm_value(group) or group[0] for group in groups):
+    given = [mllvm_value(group) or group[0] for group in arguments.options]
+    for option in (*given, *(flag.given.option or flag.given.words[0] for flag in flags)):
         if toolchain.counter is not None and toolchain.counter.sets_limit(option):
             raise UsageError(f"{option} is mccprobe's own to set", hint="leave it out of the compiler arguments")
 

@@ -13,9 +13,9 @@ from mccprobe.oracle.kernel.lookup import find_kernel, is_source_of
 from mccprobe.oracle.kernel.shipped import FILE_NAME, hint_of_shipped
 from mccprobe.oracle.kernel.spec import KernelSpec, is_shipped, shipped_kernel
 from mccprobe.targets.choose import Choice, choose
-from mccprobe.targets.flags.catalogue import ResolvedFlag, load_catalogue
+from mccprobe.targets.flags.catalogue import load_catalogue
 from mccprobe.targets.flags.datafile import shorten
-from mccprobe.targets.llvm.jobs import option_key
+from mccprobe.targets.flags.given import refuse_twice
 from mccprobe.targets.mcc.toolchain import MccPaths
 
 _DEFINE = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)=(.*)", re.DOTALL)
@@ -66,13 +66,10 @@ def resolve_flags(names: Sequence[str], sets: Sequence[str] = ()) -> Flags:
     Raises UnknownFlag, AmbiguousFlag, and UsageError for one option given twice with different values.
     """
     catalogue = load_catalogue()
-    found: dict[str, ResolvedFlag] = {}
-    for flag in [*(flag for name in sets for flag in catalogue.resolve_set(name)), *map(catalogue.resolve, names)]:
-        key = option_key(flag.option_key)
-        other = found.setdefault(key, flag)
-        if other.argv != flag.argv:
-            raise UsageError(f"{key} is given twice: {other.text} and {flag.text}", hint="give it once")
-    return tuple(flag.argv for flag in found.values())
+    flags = [*(flag for name in sets for flag in catalogue.resolve_set(name)), *map(catalogue.resolve, names)]
+    found = {flag.given: flag.text for flag in flags}
+    refuse_twice(((flag.key, text) for flag, text in found.items()), "--flag")
+    return tuple(flag.argv for flag in found)
 
 
 def split_flags(text: str) -> Flags:
