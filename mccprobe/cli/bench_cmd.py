@@ -16,7 +16,6 @@ from mccprobe.cli.common import FiniteRange
 from mccprobe.cli.html_option import deliver, html_options, page_places
 from mccprobe.cli.kernel_options import (
     CONTEXT,
-    DEFAULT_KERNEL,
     KernelChoice,
     answered,
     build_folder,
@@ -28,6 +27,7 @@ from mccprobe.cli.kernel_options import (
     require_built,
 )
 from mccprobe.cli.pace import Pace
+from mccprobe.oracle.kernel.shipped import DEFAULT_KERNEL
 
 if TYPE_CHECKING:
     from mccprobe.report.pages.blocks import Page
@@ -168,7 +168,7 @@ def _contenders(choice: KernelChoice, against: str | None) -> list[Contender]:
     from mccprobe.base.paths import is_file
     from mccprobe.oracle.kernel.shipped import FILE_NAME, find_shipped_kernels
     from mccprobe.tuning.bench.session import Contender
-    from mccprobe.tuning.check.subject import find_kernel, split_flags
+    from mccprobe.tuning.check.subject import runnable_kernel, split_flags
 
     defines = tuple(sorted(choice.defines.items()))
     base = Contender(_name(choice.kernel.name, choice.flags, defines), choice.kernel, choice.flags, defines)
@@ -177,7 +177,7 @@ def _contenders(choice: KernelChoice, against: str | None) -> list[Contender]:
     path = Path(against)
     shipped = {folder.name for folder in find_shipped_kernels()}
     if against in shipped or is_file(path) or is_file(path / FILE_NAME):
-        other = find_kernel(against)
+        other = runnable_kernel(against)
         return [base, Contender(_name(other.name, choice.flags, (), "against: "), other, choice.flags)]
     flags = split_flags(against)
     return [base, Contender(_name(choice.kernel.name, flags, defines, "against: "), choice.kernel, flags, defines)]

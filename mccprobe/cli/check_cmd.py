@@ -12,7 +12,6 @@ from mccprobe.base.console import Console, number_of, visible
 from mccprobe.base.errors import UsageError
 from mccprobe.cli.kernel_options import (
     CONTEXT,
-    DEFAULT_KERNEL,
     answered,
     build_folder,
     case_teller,
@@ -23,6 +22,7 @@ from mccprobe.cli.kernel_options import (
     record,
     require_built,
 )
+from mccprobe.oracle.kernel.shipped import DEFAULT_KERNEL
 from mccprobe.oracle.verdict import Verdict
 
 HELP = """Check a kernel: every case right, every kernel that it can launch launched by a right case.

@@ -14,7 +14,6 @@ from mccprobe.cli.bench_cmd import figures_of, health_entry, hooks_of, render_be
 from mccprobe.cli.common import FiniteRange, cache_directory
 from mccprobe.cli.kernel_options import (
     CONTEXT,
-    DEFAULT_KERNEL,
     answered,
     choose_kernel,
     folder_below,
@@ -22,6 +21,7 @@ from mccprobe.cli.kernel_options import (
     record,
     require_built,
 )
+from mccprobe.oracle.kernel.shipped import DEFAULT_KERNEL
 
 if TYPE_CHECKING:
     from mccprobe.tuning.cycle.run import CycleReport

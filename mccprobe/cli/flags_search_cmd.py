@@ -17,6 +17,7 @@ from mccprobe.cli.lazy import AliasedOption
 from mccprobe.cli.pace import Pace
 from mccprobe.cli.run_session import choose_root, refuse_changes, run_document, run_session
 from mccprobe.cli.toolchain_option import toolchain_option
+from mccprobe.targets.mcc.architecture import DEFAULT_ARCH
 
 if TYPE_CHECKING:
     from mccprobe.report.pages.blocks import Page
@@ -54,7 +55,7 @@ Examples:
 @click.option("--compiler", metavar="PATH", help="the clang to use")
 @click.option("--mcc", metavar="PATH", help="the mcc to use")
 @click.option("--musa-path", metavar="DIR", help="the MUSA toolkit to pin")
-@click.option("--arch", default="mp_22", show_default=True, metavar="ARCH", help="device architecture")
+@click.option("--arch", default=DEFAULT_ARCH, show_default=True, metavar="ARCH", help="device architecture")
 @click.option(
     "--case", "cases", cls=AliasedOption, aliases=("--cases",), type=click.Choice(["legacy", "full"]),
     default="legacy", show_default=True,

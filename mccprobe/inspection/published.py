@@ -6,10 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from mccprobe.objects.model.limits import ARTICLE_LIMITS
 from mccprobe.objects.model.resources import KernelResources
 from mccprobe.oracle.kernel.records import KernelSpec, Published, Scalar
 
-TARGET = "mp_22"  # of every published figure so far: the article's S4000
+TARGET = ARTICLE_LIMITS.target  # of every published figure so far: the article's S4000
 Number = int | float | None
 
 

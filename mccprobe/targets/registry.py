@@ -85,11 +85,6 @@ def target(name: str) -> Target:
     return found
 
 
-def of_options(name: str) -> tuple[str, ...]:
-    """Names of the targets that take this vendor's compiler options."""
-    return tuple(one.name for one in targets() if one.options_of == name)
-
-
 def compilers() -> tuple[str, ...]:
     """Whose options flag data describes, in the order of the list."""
     return tuple(dict.fromkeys(one.options_of for one in targets() if one.options_of))

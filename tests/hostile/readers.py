@@ -108,7 +108,7 @@ def rows() -> tuple[Reader, ...]:
         row(
             "decode",
             "binary",
-            "isa.decode_file.decode_file isa.stream.decode_stream",
+            "isa.decode_file.decode_file isa.stream.Decoder",
             objects.decode_with_table,
             objects.shape("elf", "amd-elf"),
         ),

@@ -236,7 +236,7 @@ def read_arguments(data: bytes, scratch: Path) -> object:
     for one in (command.own_to_set, command.without_side_outputs, command.with_one_language, command.link_options,
                 command.compile_options, command.kept_in_reference, command.language):  # fmt: skip
         one(taken)
-    command.without_flags(taken, taken.options[::2])
+    command.without_flags(taken, map(command.flag_of, taken.options[::2]))
     return [command.is_source(name) for name in taken.inputs]
 
 

@@ -11,19 +11,21 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from mccprobe.base.errors import InputError, UsageError
-from mccprobe.base.paths import exists, is_file, is_folder, read_text, resolved
+from mccprobe.base.paths import exists, is_file, is_folder, read_text
 from mccprobe.bisection.passes.lto import refuse_lto
 from mccprobe.bisection.passes.missed_files import named_in_arguments
 from mccprobe.bisection.passes.options import BisectOptions
 from mccprobe.bisection.passes.pasted import without_compiler, without_file, without_own_output
 from mccprobe.bisection.passes.request import BisectRequest, OracleChoice, digest_of
 from mccprobe.build.record import of_command
-from mccprobe.oracle.kernel.shipped import hint_of_shipped
-from mccprobe.oracle.kernel.spec import KernelSpec, find_shipped_kernels, is_shipped, load_kernel, shipped_kernel
+from mccprobe.oracle.kernel.lookup import find_kernel, is_source_of
+from mccprobe.oracle.kernel.shipped import DEFAULT_KERNEL, FILE_NAME, hint_of_shipped
+from mccprobe.oracle.kernel.spec import KernelSpec, is_shipped, load_kernel, shipped_kernel
 from mccprobe.search.procedure import Settings
 from mccprobe.targets import registry
 from mccprobe.targets.choose import choose
 from mccprobe.targets.flags.catalogue import Catalogue, ResolvedFlag, load_catalogue, promise_sentences
+from mccprobe.targets.flags.given import CompilerFlag, refuse_twice
 from mccprobe.targets.flags.levels import is_level
 from mccprobe.targets.llvm.command import (
     Arguments,
@@ -43,11 +45,10 @@ from mccprobe.targets.llvm.command import (
 from mccprobe.targets.llvm.flag_probe import not_taken
 from mccprobe.targets.llvm.inherited import environment_of, sentences
 from mccprobe.targets.llvm.jobs import option_key
+from mccprobe.targets.mcc.architecture import DEFAULT_ARCH
 from mccprobe.targets.mcc.toolchain import MccPaths
 from mccprobe.targets.protocol import Toolchain
 
-DEFAULT_KERNEL = "gemm"
-DEFAULT_ARCH = "mp_22"  # the S4000 of the article
 NO_FLAG = ("no --flag and no --reference: one build is asked about, as it stands; what it is compared with is the same "
            "build with its passes held back")  # fmt: skip
 _RESPONSE_DEPTH = 20  # response files inside response files; more is a circle
@@ -86,9 +87,9 @@ def make_plan(options: BisectOptions, cache: Path, inherited: Mapping[str, str] 
         arguments = _kernel_arguments(kernel, arguments, toolchain)
     _require_inputs(arguments)
     flags = [_probed(load_catalogue(), name, toolchain) for name in options.flags]
-    _refuse_twice(flags)
+    refuse_twice(((flag.given.key, flag.text) for flag in flags), "--flag")
     _refuse_own_limit(toolchain, arguments, flags)
-    bare = without_flags(arguments, [flag.argv for flag in flags])
+    bare = without_flags(arguments, [flag.given for flag in flags])
     reference, exact_link = _reference_arguments(options, bare, flags)
     oracle = _oracle(options, kernel)
     if oracle.kind == "reference" and oracle.run_in is None:
@@ -105,7 +106,7 @@ def make_plan(options: BisectOptions, cache: Path, inherited: Mapping[str, str] 
     request = BisectRequest(
         toolchain=toolchain,
         build=of_command(source, compile_options(bare), bare.inputs, link_options(bare), rest_args=flagged),
-        flags=tuple(flag.argv for flag in flags),
+        flags=tuple(flag.given for flag in flags),
         flag_names=tuple(" ".join(flag.argv) for flag in flags),
         reference=None if reference is None else of_command(source, reference, bare.inputs, exact_link),
         only_flags_differ=options.reference is None,
@@ -176,27 +177,17 @@ def _source_and_kernel(options: BisectOptions, arguments: Arguments) -> tuple[Pa
     path = Path(options.file)
     if str(path).startswith("-"):  # Path drops the "./" that kept it from being an option
         path = path.absolute()
-    if is_folder(path):
-        kernel = load_kernel(path)
-        return kernel.sources[0], kernel
-    if not exists(path) and options.file in {folder.name for folder in find_shipped_kernels()}:
-        kernel = shipped_kernel(options.file)
-        return kernel.sources[0], kernel
-    if not is_file(path):
-        usual = "name the source to bisect, a kernel folder, or a kernel of mccprobe"
-        raise InputError(f"{path}: no such file", hint=hint_of_shipped(path) or usual)
-    if path.name == "kernel.toml":
-        kernel = load_kernel(path)
-        return kernel.sources[0], kernel
+    if not is_file(path) or path.name == FILE_NAME:
+        found = load_kernel(path) if is_folder(path) else find_kernel(path)
+        if found is None:
+            usual = "name the source to bisect, a kernel folder, or a kernel of mccprobe"
+            raise InputError(f"{path}: no such file", hint=hint_of_shipped(path) or usual)
+        return found.sources[0], found
     if not is_source(path.name, language(arguments)):
         usual = "C, C++, .mu, .ll or .bc; objects go behind --"
         raise InputError(f"{path}: not a source that a compiler takes", hint=hint_of_shipped(path) or usual)
-    description = path.parent / "kernel.toml"
-    if registry.is_device_source(path.name) and is_file(description):
-        kernel = load_kernel(description)
-        if resolved(path) in [source.resolve() for source in kernel.sources]:
-            return path, kernel
-    return path, None
+    found = find_kernel(path) if registry.is_device_source(path.name) else None
+    return path, found if found is not None and is_source_of(path, found) else None
 
 
 def _kernel_arguments(kernel: KernelSpec, given: Arguments, toolchain: Toolchain) -> Arguments:
@@ -229,36 +220,25 @@ def _probed(catalogue: Catalogue, text: str, toolchain: Toolchain) -> ResolvedFl
             return flag
         refused = ""
         if flag.verbatim:
-            other: tuple[str, ...] = (text,) if flag.argv[0] == "-mllvm" else ("-mllvm", text)
-            refused = toolchain.refusal(other, Path(folder))
+            other = CompilerFlag(words=(text,)) if flag.given.option else CompilerFlag(text)
+            refused = toolchain.refusal(other.argv, Path(folder))
             if not refused and _reaches_the_compile(toolchain, other, Path(folder)):
-                return replace(flag, argv=other)
+                return replace(flag, given=other)
     raise not_taken(toolchain, flag.argv, text, complaint, otherwise=refused)
 
 
-def _reaches_the_compile(toolchain: Toolchain, argv: Sequence[str], scratch: Path) -> bool:
+def _reaches_the_compile(toolchain: Toolchain, flag: CompilerFlag, scratch: Path) -> bool:
     """True if a driver option changes the compile itself: `-enable-x`, misspelt, is `-e nable-x` for the linker."""
-    if argv[0] == "-mllvm":
+    if flag.option:
         return True
     base = ["-x", "c++", "-c", os.devnull, "-o", str(scratch / "probe.o")]
-    with_it, without = (toolchain.record([*extra, *base], scratch).jobs for extra in (argv, ()))
+    with_it, without = (toolchain.record([*extra, *base], scratch).jobs for extra in (flag.words, ()))
     return [job.argv for job in with_it] != [job.argv for job in without]
 
 
-def _refuse_twice(flags: Sequence[ResolvedFlag]) -> None:
-    """clang 14 refuses most options given twice; which of two values is meant nobody can tell."""
-    seen: dict[str, str] = {}
-    for flag in flags:
-        option = mllvm_value(flag.argv)
-        key = option_key(option) if option else " ".join(flag.argv)
-        if key in seen:
-            raise UsageError(f"--flag gives {key} twice: {seen[key]} and {flag.text}", hint="give it once")
-        seen[key] = flag.text
-
-
 def _refuse_own_limit(toolchain: Toolchain, arguments: Arguments, flags: Sequence[ResolvedFlag]) -> None:
-    groups = [*arguments.options, *(flag.argv for flag in flags)]
-    for option in (mllvm_value(group) or group[0] for group in groups):
+    given = [mllvm_value(group) or group[0] for group in arguments.options]
+    for option in (*given, *(flag.given.option or flag.given.words[0] for flag in flags)):
         if toolchain.counter is not None and toolchain.counter.sets_limit(option):
             raise UsageError(f"{option} is mccprobe's own to set", hint="leave it out of the compiler arguments")
 

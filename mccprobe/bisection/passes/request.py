@@ -14,7 +14,7 @@ from mccprobe.base.paths import is_file, read_file
 from mccprobe.build.record import Build, TranslationUnit
 from mccprobe.report.record import UnitRecord
 from mccprobe.search.procedure import Settings
-from mccprobe.targets.llvm.command import mllvm_value
+from mccprobe.targets.flags.given import CompilerFlag
 from mccprobe.targets.llvm.inherited import environment_of, sentences
 from mccprobe.targets.protocol import Toolchain
 
@@ -45,15 +45,15 @@ class OracleChoice:
 class BisectRequest:
     """One bisection.
 
-    build: the bad build, its bisected unit without the flags; unit: the number of that unit; flags: driver argv of
-    each flag. reference: the same units as the reference build compiles and links them, None without one.
+    build: the bad build, its bisected unit without the flags; unit: the number of that unit; flags: those under
+    examination. reference: the same units as the reference build compiles and links them, None without one.
     only_flags_differ: the reference is the bad build less the flags.
     promises: sentences on flags by which the user promises something to the compiler.
     """
 
     toolchain: Toolchain
     build: Build
-    flags: tuple[tuple[str, ...], ...]
+    flags: tuple[CompilerFlag, ...]
     flag_names: tuple[str, ...]
     reference: Build | None
     only_flags_differ: bool
@@ -132,17 +132,12 @@ class BisectRequest:
     @property
     def bad_args(self) -> tuple[str, ...]:
         """Compile options of the bad build."""
-        return (*self.args, *(argument for flag in self.flags for argument in flag))
-
-    @property
-    def llvm_flags(self) -> tuple[str, ...]:
-        """The flags that are LLVM options, as a cc1 takes them behind -mllvm."""
-        return tuple(value for value in map(mllvm_value, self.flags) if value)
+        return (*self.args, *(argument for flag in self.flags for argument in flag.argv))
 
     @property
     def shares_source(self) -> bool:
         """True when bad build and reference differ in LLVM options alone: one front end serves both."""
-        return self.only_flags_differ and self.reference_args is not None and len(self.llvm_flags) == len(self.flags)
+        return self.only_flags_differ and self.reference_args is not None and all(flag.option for flag in self.flags)
 
     @property
     def inherited(self) -> dict[str, str]:
@@ -168,7 +163,7 @@ class BisectRequest:
             "reference_build": None if self.reference is None else self.reference.describe(),
             "source_sha256": digest_of(self.source),
             "args": list(self.args),
-            "flags": [list(flag) for flag in self.flags],
+            "flags": [list(flag.argv) for flag in self.flags],
             "inputs": list(self.inputs),
             "inputs_sha256": _digests(self.inputs),
             "link_args": list(self.link_args),

@@ -24,8 +24,8 @@ from mccprobe.build.program import Linker, Program, Rest
 from mccprobe.build.unit import UNLIMITED, RecordedSource, Unit
 from mccprobe.oracle.checks import Oracle
 from mccprobe.oracle.verdict import Verdict
+from mccprobe.targets.flags.given import CompilerFlag
 from mccprobe.targets.flags.levels import levels_in
-from mccprobe.targets.llvm.command import mllvm_value
 from mccprobe.targets.llvm.flag_probe import OPTION_COMPLAINTS, not_taken
 from mccprobe.targets.llvm.jobs import option_key
 from mccprobe.targets.llvm.locate import fixed_addresses_prefix
@@ -66,20 +66,19 @@ class Workspace:
         """True when bad build and reference link alike, so that one object is one program."""
         return self.linker.described() == self.reference_linker.described()
 
-    def variant(self, flags: Sequence[Sequence[str]], tag: str, *, args: Sequence[str] | None = None) -> Judge:
-        """The same build with other flags (driver argv of each; the request's own flags are not in it).
+    def variant(self, flags: Sequence[CompilerFlag], tag: str, *, args: Sequence[str] | None = None) -> Judge:
+        """The same build with other flags (the request's own are not in it).
 
         args: compile options in place of the request's. Its unlimited objects are compiled and stand in
         `.program.unit.base`; `.run(object)` judges. tag names the variant in programs and journal: one tag, one
         set of flags. Raises SourceDoesNotCompile.
         """
         request = self.request
-        options = [value for value in map(mllvm_value, flags) if value]
-        argv = tuple(argument for flag in flags for argument in flag)
-        if args is None and request.shares_source and len(options) == len(flags):
-            unit = Unit(self.unit.recorded, tag, options, argv)
+        if args is None and request.shares_source and all(flag.option for flag in flags):
+            unit = Unit(self.unit.recorded, tag, flags)
             unit.prepare_from(self.unit)
             return Judge(Program(unit, self.linker), self.oracle, self.journal)
+        argv = (argument for flag in flags for argument in flag.argv)
         record = request.record.with_args((*(request.args if args is None else args), *argv))
         recorded = RecordedSource(
             request.toolchain, self.ledger, record, name=f"variant-{tag}", timeout_s=request.compile_timeout_s,
@@ -143,8 +142,8 @@ def _flags_taken(request: BisectRequest) -> Iterator[None]:
     except SourceDoesNotCompile as error:
         if any(words in error.detail for words in OPTION_COMPLAINTS):
             for flag in request.flags:
-                if any(option_key(part) in error.detail for part in flag if part != "-mllvm"):
-                    raise not_taken(request.toolchain, flag, " ".join(flag), error.detail) from error
+                if any(option_key(part) in error.detail for part in (flag.option, *flag.words) if part):
+                    raise not_taken(request.toolchain, flag.argv, " ".join(flag.argv), error.detail) from error
         raise
 
 
@@ -155,10 +154,7 @@ def _bad_unit(request: BisectRequest, ledger: Ledger, prefix: tuple[str, ...]) -
     recorded = RecordedSource(
         request.toolchain, ledger, record, name="bisected", timeout_s=request.compile_timeout_s, prefix=prefix
     )
-    if not shared:
-        return Unit(recorded, "bad")
-    driver_flags = tuple(argument for flag in request.flags for argument in flag)
-    return Unit(recorded, "bad", request.llvm_flags, driver_flags)
+    return Unit(recorded, "bad", request.flags if shared else ())
 
 
 def _linkers(request: BisectRequest, unit: Unit, other: Unit | None, rest: Rest) -> tuple[Linker, Linker]:

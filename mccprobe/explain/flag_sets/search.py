@@ -44,7 +44,7 @@ def smallest_flag_sets(
     if not flags:
         return FlagSets(StepState.SKIPPED, notes=("no flags are given: the arguments differ otherwise",))
     # how the compiler takes each was found out when the request was made
-    probed = [replace(flag, argv=argv) for flag, argv in zip(flags, workspace.request.flags, strict=True)]
+    probed = [replace(flag, given=given) for flag, given in zip(flags, workspace.request.flags, strict=True)]
     builds = _Builds(workspace, {flag.text: flag for flag in probed}, tell, deadline)
     search = _FlagSearch(builds, given)
     search.run()
@@ -151,10 +151,10 @@ class _Builds:
             return space.judge
         if not subset and space.reference is not None and space.request.only_flags_differ:
             return space.reference.judge
-        argv = [self.flags[text].argv for text in self.flags if text in subset]
-        words = "\0".join("\1".join(flag) for flag in argv)
+        flags = [self.flags[text].given for text in self.flags if text in subset]
+        words = "\0".join("\1".join(flag.argv) for flag in flags)
         digest = hashlib.sha256(words.encode("utf-8", "surrogateescape")).hexdigest()
-        return space.variant(argv, f"flags-{digest[:12]}")
+        return space.variant(flags, f"flags-{digest[:12]}")
 
 
 def _program_key(judge: Judge) -> tuple[str, ...]:

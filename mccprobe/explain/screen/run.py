@@ -30,6 +30,7 @@ from mccprobe.explain.screen.sanitizers import SanitizerChecks
 from mccprobe.explain.screen.weigh import PATTERN, weighed
 from mccprobe.oracle.verdict import Outcome, Verdict
 from mccprobe.report.why_record import Screen, ScreenCheck, ScreenOutcome, StepState
+from mccprobe.targets.flags.given import CompilerFlag
 from mccprobe.targets.llvm.command import is_source, language, split_arguments
 from mccprobe.targets.llvm.locate import QUERY_TIMEOUT_S
 
@@ -276,7 +277,7 @@ class ScreenChecks:
             option = switch.option
             if self.builder.from_ir:
                 return self.promises.in_ir(option, switch.means)
-            flags = (*self.request.flags, (option,))
+            flags = (*self.request.flags, CompilerFlag(words=(option,)))
             command = (*self.builder.driver, *self.request.bad_args, option, *self.builder.sources)
             judge = self.workspace.variant(flags, f"screen{option}")
             unit = judge.program.unit
@@ -291,7 +292,7 @@ class ScreenChecks:
 
     def _without_part(self, option: str) -> Verdict | None:
         """The bad build with this option as well; None where the object is the same."""
-        judge = self.workspace.variant((*self.request.flags, (option,)), f"screen{option}")
+        judge = self.workspace.variant((*self.request.flags, CompilerFlag(words=(option,))), f"screen{option}")
         unit = judge.program.unit
         if unit.base == self.workspace.unit.base:
             return None

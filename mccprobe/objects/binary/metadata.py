@@ -84,15 +84,6 @@ AMDGPU = Dialect(
 DIALECTS = (MTGPU, AMDGPU)
 
 
-def dialect_of(document: Any) -> Dialect | None:
-    """By the keys of the document itself; None if none of them is known."""
-    if isinstance(document, Mapping):
-        for dialect in DIALECTS:
-            if any(str(key).lstrip(".").startswith(dialect.prefix + ".") for key in document):
-                return dialect
-    return None
-
-
 def _find(table: Mapping[str, Any], *names: str) -> Any:
     for name in names:
         for spelling in ("." + name, name):

@@ -66,7 +66,7 @@ def estimate(demand: Demand) -> tuple[Occupancy, ...]:
     """Every model's answer for this demand; one entry that says why not where there is no model."""
     if demand.target in AMD_LIMITS:
         return (amd_occupancy(demand, AMD_LIMITS[demand.target]),)
-    models = [ARTICLE_OPTIMISTIC, ARTICLE_CONSERVATIVE] if demand.target == "mp_22" else []
+    models = [ARTICLE_OPTIMISTIC, ARTICLE_CONSERVATIVE] if demand.target == ARTICLE_LIMITS.target else []
     public = public_model(demand.target)
     if public is not None:
         models.append(public)
@@ -209,7 +209,7 @@ def disagreements(demand: Demand, found: Sequence[Occupancy]) -> tuple[str, ...]
     """Where models or sources contradict each other, or rest on nothing public."""
     if demand.target == "mp_21":
         return ("public sources contradict each other: 262,144 registers for a block, 131,072 for a whole MP [XLA]",)
-    if demand.target != "mp_22" or demand.block_size is None:
+    if demand.target != ARTICLE_LIMITS.target or demand.block_size is None:
         return ()
     by_name: Mapping[str, Occupancy] = {entry.model: entry for entry in found}
     notes = [

@@ -26,6 +26,7 @@ from mccprobe.targets.flags.entries import (
     read_flag,
     read_flag_set,
 )
+from mccprobe.targets.flags.given import CompilerFlag
 from mccprobe.targets.flags.levels import DEVICE_LEVEL, HOST_LEVEL
 
 __all__ = [
@@ -62,16 +63,21 @@ _DRIVER = re.compile(
 class ResolvedFlag:
     """One flag ready for a command line.
 
-    text: as the user typed it. argv: for the compiler driver, such as ("-mllvm", "--x=1").
+    text: as the user typed it. given: as compiles take it.
     option_key: name without dashes and value. verbatim: taken as it stood, to be probed.
     """
 
     text: str
-    argv: tuple[str, ...]
+    given: CompilerFlag
     option_key: str
     value: str | None
     flag: Flag | None
     verbatim: bool
+
+    @property
+    def argv(self) -> tuple[str, ...]:
+        """For the compiler driver, such as ("-mllvm", "--x=1")."""
+        return self.given.argv
 
 
 def promise_sentences(text: str, flag: Flag | None, value: str | None) -> list[str]:
@@ -113,7 +119,7 @@ class Catalogue:
         flag = self._lookup(name)
         _check_place(flag, text)
         _check_value(flag, value, text)
-        return ResolvedFlag(text, flag.arguments(value), flag.name, value, flag, verbatim=False)
+        return ResolvedFlag(text, flag.given(value), flag.name, value, flag, verbatim=False)
 
     def resolve_set(self, name: str) -> tuple[ResolvedFlag, ...]:
         """All flags of a named set. Raises UnknownFlag."""
@@ -163,13 +169,13 @@ class Catalogue:
         flag = self.find(key)
         if flag is not None and flag.option not in _FOR_DRIVERS:
             flag = None  # another option of the same name: -march of the driver is not llc's
-        if joined:
-            argv: tuple[str, ...] = (joined, option)
-        elif _DRIVER.fullmatch(option) or (flag is not None and flag.option == "driver"):
-            argv = (option,)
+        if joined == "-Xclang":
+            given = CompilerFlag(words=(joined, option))
+        elif not joined and (_DRIVER.fullmatch(option) or (flag is not None and flag.option == "driver")):
+            given = CompilerFlag(words=(option,))
         else:
-            argv = ("-mllvm", option)
-        return ResolvedFlag(text, argv, key, value, flag, verbatim=True)
+            given = CompilerFlag(option)
+        return ResolvedFlag(text, given, key, value, flag, verbatim=True)
 
 
 def _check_place(flag: Flag, text: str) -> None:

@@ -8,6 +8,7 @@ from typing import Literal, cast
 
 from mccprobe.targets import registry
 from mccprobe.targets.flags.datafile import Table, shorten
+from mccprobe.targets.flags.given import CompilerFlag
 
 OptionKind = Literal["mllvm", "driver", "llc", "attribute"]
 ValueType = Literal["bool", "enum", "int", "string"]
@@ -66,12 +67,13 @@ class Flag:
     compilers: tuple[str, ...] = ("mcc",)
     separator: str = "="
 
-    def arguments(self, value: str | None = None) -> tuple[str, ...]:
-        """For the compiler driver (option "llc": for llc), with this value."""
-        spelled: tuple[str, ...] = (self.spelling,)
-        if value is not None:
-            spelled = (self.spelling, value) if self.separator == " " else (f"{self.spelling}={value}",)
-        return ("-mllvm", *spelled) if self.option == "mllvm" else spelled
+    def given(self, value: str | None = None) -> CompilerFlag:
+        """The flag with this value (option "llc": for llc)."""
+        if self.option == "mllvm":
+            return CompilerFlag(self.spelling if value is None else f"{self.spelling}={value}")
+        if value is None:
+            return CompilerFlag(words=(self.spelling,))
+        return CompilerFlag(words=(self.spelling, value) if self.separator == " " else (f"{self.spelling}={value}",))
 
     def risks_of(self, value: str | None) -> tuple[Risk, ...]:
         """What is told of the flag with this value."""

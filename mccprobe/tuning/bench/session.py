@@ -9,6 +9,7 @@ from typing import Any
 
 from mccprobe.oracle.kernel.spec import Case, KernelSpec
 from mccprobe.targets import registry
+from mccprobe.targets.mcc.architecture import DEFAULT_ARCH
 from mccprobe.targets.protocol import Toolchain
 from mccprobe.tuning.bench.clock import KernelTimer, ProcessTimer, events_for, process_floor_ms
 from mccprobe.tuning.bench.health import Health, device_health
@@ -39,7 +40,7 @@ class BenchSettings:
     data: str = "random"
     confidence: float = 0.95
     min_health: float | None = None
-    arch: str = "mp_22"
+    arch: str = DEFAULT_ARCH
     timeout_s: float = 300.0
     compile_timeout_s: float = 300.0
 

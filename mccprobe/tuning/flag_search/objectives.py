@@ -35,7 +35,6 @@ from mccprobe.tuning.check.build import BuiltKernel
 from mccprobe.tuning.flag_search.shares import Measured, Meter, Share, exact_share, median_of, paired
 from mccprobe.tuning.flag_search.subjects import CompiledKernel, GatedKernel, Made, Subject
 
-OBJECTIVES = ("instructions", "code-size", "registers", "spills", "time")
 EXECUTABLE = 0x4  # SHF_EXECINSTR
 REPEATS = 5  # of a noisy count, for the table
 PROBE_S = 60.0

@@ -29,11 +29,13 @@ from mccprobe.targets.amdgcn.toolchain import AmdgcnToolchain
 from mccprobe.targets.flags.levels import replaces
 from mccprobe.targets.llvm.command import (
     compile_options,
+    flag_of,
     link_options,
     mllvm_value,
     split_arguments,
     without_flags,
 )
+from mccprobe.targets.mcc.architecture import DEFAULT_ARCH
 from mccprobe.targets.protocol import Toolchain
 from mccprobe.tuning.check.build import BuildFailure, BuiltKernel, build_kernel
 from mccprobe.tuning.check.check import check_built
@@ -128,7 +130,7 @@ class GateSettings:
     seeds: tuple[int, ...] = (1, 2, 3)
     timeout_s: float = 300.0
     compile_timeout_s: float = 300.0
-    arch: str = "mp_22"
+    arch: str = DEFAULT_ARCH
 
 
 def pass_gate(program: Path, scratch: Path, *, built: BuiltKernel, settings: GateSettings) -> Outcome:
@@ -225,7 +227,7 @@ class CompiledKernel:
         with disk_errors(folder):
             folder.mkdir(parents=True, exist_ok=True)
             place = Path(tempfile.mkdtemp(prefix="build-", dir=folder))
-        kept = without_flags(split_arguments(self.args), flags).flat
+        kept = without_flags(split_arguments(self.args), map(flag_of, flags)).flat
         given = [argument for argument in kept if not any(replaces(flag[0], argument) for flag in flags)]
         given += [argument for flag in flags for argument in flag] + [f"-D{name}={value}" for name, value in defines]
         objects = []
@@ -291,7 +293,7 @@ class OrdinaryProgram:
         with disk_errors(folder):
             folder.mkdir(parents=True, exist_ok=True)
             place = Path(tempfile.mkdtemp(prefix="build-", dir=folder))
-        kept = without_flags(self.args, flags)
+        kept = without_flags(self.args, map(flag_of, flags))
         options = [group for group in kept.options if not any(replaces(flag[0], group[0]) for flag in flags)]
         own = split_arguments([argument for group in options for argument in group])
         flagged = (*compile_options(own), *(argument for flag in flags for argument in flag))

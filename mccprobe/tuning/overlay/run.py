@@ -28,9 +28,9 @@ from mccprobe.objects.model.frames import flat_row
 from mccprobe.oracle.kernel.spec import KernelSpec
 from mccprobe.oracle.verdict import Verdict
 from mccprobe.targets import registry
+from mccprobe.targets.mcc.architecture import DEFAULT_ARCH
 from mccprobe.targets.mcc.toolchain import MccPaths
 from mccprobe.targets.protocol import Toolchain
-from mccprobe.tuning.check.build import DEFAULT_ARCH
 from mccprobe.tuning.check.check import DEFAULT_SEEDS, CheckedCase, GateReport, check_kernel
 from mccprobe.tuning.overlay.change import Replacement, apply_once, difference
 from mccprobe.tuning.overlay.header import dependencies, find_header, quoted_beside, require_rule
