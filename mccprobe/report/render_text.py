@@ -136,7 +136,8 @@ def _culprit(report: BisectReport) -> list[str]:
     if report.confirmation is not None:
         word = "confirmed" if report.status is Status.FOUND else "caveat"
         lines.append(f"  {word:<11} {report.confirmation.text}")
-    lines += [f"  caveat      {promise}" for promise in report.promises]
+    told = report.confirmation.text if report.confirmation is not None else ""
+    lines += [f"  caveat      {promise}" for promise in report.promises if promise not in told]
     if report.confidence is not None:
         lines.append(f"  confidence  {report.confidence:.4f} that the verdicts on both sides are not luck")
     return lines

@@ -134,3 +134,20 @@ def test_only_a_checked_program_is_called_right(check: dict[str, str] | None, ri
     summary = str(next(section for section in document.sections if section.key == "summary"))
     assert ("a right program" in summary) is right
     assert ("was not checked" in summary) is not right
+
+
+def test_a_result_that_depends_on_a_promise_confirms_no_pass(
+    asked: Callable[..., tuple[int, dict[str, Any], str]],
+) -> None:
+    """-ffast-math lets the compiler reassociate: the pass that does it is innocent."""
+    code, document, text = asked("sum.c", "--reference", "-O2", args=("-O2", "-ffast-math"))
+    assert (code, document["status"], document["confirmation"]["kind"]) == (0, "exposed", "none")
+    assert text.count("-ffast-math is a promise") == 1
+
+
+def test_a_program_that_breaks_strict_aliasing_is_not_called_right(
+    asked: Callable[..., tuple[int, dict[str, Any], str]],
+) -> None:
+    _, document, _ = asked("pun.c", "--reference", "-O0", args=("-O2",))
+    assert (document["status"], document["program_check"]["state"]) == ("exposed", "finding")
+    assert "strict aliasing" in document["program_check"]["text"]
