@@ -242,4 +242,5 @@ def test_a_run_says_which_file_was_missed(here: Path, call_cli: CallCli) -> None
     assert any("itself ends with exit 3" in text for text in json.loads(out)["notes"])
     assert "--run-args names data.txt, which exists here, but the program runs in an empty folder" in err
     code, out, err = call_cli(*asked, "--run-args", "data.txt", "--run-in", ".", "--", "-O1")
+    assert code == 1, err  # the run's own files, which lie there, are no result of the program
     assert not [text for text in json.loads(out)["notes"] if "--run-in" in text] and "--run-in" not in err
