@@ -255,7 +255,8 @@ def _report(
         with state.phase("program check"):
             program_check = check_of(state.screened) if state.screened is not None else checked.result()
             found = moved_by(workspace, axis, result, found) if not unstable else found
-    promises = () if state.screened is not None and state.screened.checks else request.promises  # the screen weighs them
+    weighed = state.screened is not None and state.screened.checks  # the whole screen weighs promises, too
+    promises = () if weighed else request.promises
     found_or_promised = (*found, *promises)
     if judgement is not None:
         judgement = withheld(judgement, program_check, found_or_promised)
