@@ -73,7 +73,7 @@ def test_no_difference_names_the_file_that_standard_input_was(
     numbers.write_text("8\n")
     _, document, text = asked("answer.c", "--reference", "-O0", "--stdin", numbers, args=("-O2",))
     assert document["observed"]["stdin"] == str(numbers)
-    assert f"  stdin       {numbers}\n" in text and "empty" not in text
+    assert f"  stdin       {numbers}\n" in text and "stdin       empty" not in text
 
 
 def test_wrong_at_limit_0_shows_limit_0_and_the_reference(
