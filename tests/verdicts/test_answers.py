@@ -140,6 +140,7 @@ def test_only_a_checked_program_is_called_right(check: dict[str, str] | None, ri
     summary = str(next(section for section in document.sections if section.key == "summary"))
     assert ("a right program" in summary) is right
     assert ("was not checked" in summary) is not right
+    assert ("the compiler is not to blame yet" in summary) is ((check or {}).get("state") == "finding")
 
 
 def test_a_result_that_depends_on_a_promise_confirms_no_pass(
