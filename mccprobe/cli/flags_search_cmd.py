@@ -63,6 +63,7 @@ Examples:
 @click.option("--seed", "seeds", type=click.IntRange(0), multiple=True, default=(1, 2, 3), show_default=True,
               help="inputs of the gate; several may be given")  # fmt: skip
 @click.option("--run-args", metavar="ARGS", help="arguments of an ordinary program")
+@click.option("--stdin", metavar="FILE", help="what an ordinary program reads from standard input (default: nothing)")
 @click.option("--random-seed", type=click.IntRange(0), default=1, show_default=True, help="of tpe")
 @click.option("--storage", metavar="FILE", help="tpe: a study that several searches share (SQLite)")
 @click.option("--timeout", type=FiniteRange(0.1), default=300.0, show_default=True, metavar="S", help="of one run")

@@ -295,13 +295,13 @@ def _oracle(options: BisectOptions, kernel: KernelSpec | None) -> OracleChoice:
     if options.case is not None:
         raise UsageError("--case goes with a kernel that has a kernel.toml")
     try:
-        stdin = _input_file(options.stdin) if options.stdin is not None else None
+        stdin = stdin_file(options.stdin) if options.stdin is not None else None
         return replace(base, run_args=tuple(shlex.split(options.run_args or "")), stdin=stdin)
     except ValueError as error:
         raise UsageError(f"--run-args cannot be split: {error}: {options.run_args}") from error
 
 
-def _input_file(name: str) -> Path:
+def stdin_file(name: str) -> Path:
     """The file of --stdin. Raises InputError: a pipe or a terminal would give each run something else."""
     path = Path(name).absolute()
     try:

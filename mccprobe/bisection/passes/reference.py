@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
@@ -31,11 +31,12 @@ REFERENCE_RUNS = 2
 
 @dataclass
 class Reference:
-    """The reference build and the runs of it."""
+    """The reference build and the runs of it. notes: what those runs show that a reader must know."""
 
     unit: Unit
     program: Program
     judge: Judge
+    notes: list[str] = field(default_factory=list)
 
     @property
     def object(self) -> str:
@@ -53,8 +54,8 @@ def linked_reference(unit: Unit, program: Program) -> Path:
     return linked
 
 
-def expected_output(request: BisectRequest, program: Path, unit: Unit) -> Expected:
-    """What the reference prints, from two runs that must agree. Raises OracleUnusable."""
+def expected_output(request: BisectRequest, program: Path, unit: Unit, notes: list[str]) -> Expected:
+    """What the reference prints, from two runs that must agree; `notes` gets what they show. Raises OracleUnusable."""
     choice = request.oracle
     seen: list[Expected] = []
     seeing = partial(
@@ -71,7 +72,7 @@ def expected_output(request: BisectRequest, program: Path, unit: Unit) -> Expect
             if choice.run_in is None and not seen:
                 known = (str(request.source), *request.inputs)
                 missed = named_by_program(program, result.stderr_text, scratch, Path.cwd(), known)
-                unit.recorded.notes += [missed] if missed else []
+                notes += [missed] if missed else []
         if result.returncode is None or result.timed_out:
             raise OracleUnusable(
                 f"the reference build gives no answer: {result.describe()}",
@@ -96,7 +97,7 @@ def expected_output(request: BisectRequest, program: Path, unit: Unit) -> Expect
             hint="make the program deterministic, or give a check of your own with --oracle",
         )
     if seen[0].returncode:
-        unit.recorded.notes.append(_ends_badly(result))
+        notes.append(_ends_badly(result))
     alike, others = stable(seen[0].files or (), seen[1].files or ())
     return replace(seen[0], files=alike, unstable=others)
 
@@ -173,9 +174,10 @@ def judged_reference(
     """Link the built reference, make the oracle and prove that the reference passes it."""
     program = Program(unit, linker)
     path = linked_reference(unit, program)
-    expected = expected_output(request, path, unit) if request.oracle.kind == "reference" else None
+    notes: list[str] = []
+    expected = expected_output(request, path, unit, notes) if request.oracle.kind == "reference" else None
     oracle = make_oracle(request, expected)
-    reference = Reference(unit, program, Judge(program, oracle, journal))
+    reference = Reference(unit, program, Judge(program, oracle, journal), notes)
     if request.oracle.kind != "reference":
         require_good(reference)
     return reference, oracle

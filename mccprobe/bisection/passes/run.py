@@ -251,11 +251,14 @@ def _report(
         with state.phase("program check"):
             program_check = check_of(state.screened) if state.screened is not None else checked.result()
             found = moved_by(workspace, axis, result, found) if not unstable else found
+    weighed = state.screened is not None and state.screened.checks  # the whole screen weighs promises, too
+    promises = () if weighed else request.promises
+    found_or_promised = (*found, *promises)
     if judgement is not None:
-        judgement = withheld(judgement, program_check, found)
+        judgement = withheld(judgement, program_check, found_or_promised)
     executions = _range(state, workspace, axis, result, progress) if ranged else None
     if executions is not None and executions.hangs is not None:
-        executions = replace(executions, hangs=_withheld_hangs(executions.hangs, program_check, found))
+        executions = replace(executions, hangs=_withheld_hangs(executions.hangs, program_check, found_or_promised))
     status = judgement.status if judgement else _STATUS.get(result.status, Status.UNDECIDED)
     if edge and ranged:
         status = Status.EXPOSED
@@ -280,7 +283,8 @@ def _report(
             told = "addresses could not be fixed here, so no pass is named"
         state.warnings.append(told)
     confidence = result.confidence if edge else None
-    notes = [*state.notes, *unit.recorded.notes, *result.notes, *(judgement.notes if judgement and keep else [])]
+    notes = [*state.notes, *unit.recorded.notes, *(reference.notes if reference else []), *result.notes]
+    notes += judgement.notes if judgement and keep else []
     if result.status is SearchStatus.NO_DIFFERENCE and request.oracle.kind == "command":
         require_that_it_can_fail(oracle, state.run)
         notes.append("the check called every build GOOD; it does call a program BAD that only fails")

@@ -11,6 +11,7 @@ from typing import Any
 
 from mccprobe.base.errors import InputError, JournalUnreadable, UsageError
 from mccprobe.base.paths import is_file, is_folder
+from mccprobe.bisection.passes.plan import stdin_file
 from mccprobe.oracle.kernel.lookup import find_kernel
 from mccprobe.oracle.kernel.shipped import DEFAULT_KERNEL, FILE_NAME, hint_of_shipped
 from mccprobe.oracle.kernel.spec import KernelSpec
@@ -46,6 +47,7 @@ class SearchOptions:
     cases: str = "legacy"
     seeds: tuple[int, ...] = (1, 2, 3)
     run_args: tuple[str, ...] = ()
+    stdin: str | None = None
     bound: int = 256
     random_seed: int = 1
     storage: str | None = None
@@ -135,6 +137,8 @@ def _subject(options: SearchOptions, cache: Path) -> tuple[Subject, KernelSpec |
         return _compiled(options, path)
     if options.run_args:
         raise UsageError("--run-args goes with an ordinary source", hint="a kernel's program is run by its cases")
+    if options.stdin is not None:
+        raise UsageError("--stdin goes with an ordinary source", hint="a kernel's program is run by its cases")
     kernel = runnable_kernel(options.file)
     choice = kernel_toolchain(
         kernel, options.toolchain, mcc=options.mcc, musa_path=options.musa_path, cache=cache, compiler=options.compiler
@@ -162,6 +166,7 @@ def _program(
     subject = OrdinaryProgram(
         path.absolute(), options.args, choice.toolchain, run_args=options.run_args, timeout_s=options.timeout,
         compile_timeout_s=options.compile_timeout, given=options.file, options=_options_of(options),
+        stdin=None if options.stdin is None else stdin_file(options.stdin),
     )  # fmt: skip
     return subject, None, (choice.told,) if choice.told else (), path
 
