@@ -13,7 +13,7 @@ from mccprobe.targets.protocol import Choice, Wanted
 
 __all__ = ["DEVICE_SUFFIXES", "Choice", "choose", "wanted_of"]
 
-DEVICE_SUFFIXES = frozenset((".mu",))
+DEVICE_SUFFIXES = frozenset((".mu", ".cu"))  # .cu: gpu-compute-driver-bench's gen.sh, sgl-kernel
 
 
 def wanted_of(mcc: MccPaths, cache: Path, *, compiler: str | None = None) -> Wanted:

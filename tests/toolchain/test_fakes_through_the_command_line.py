@@ -102,16 +102,40 @@ def test_a_fault_that_fixed_addresses_hide_is_looked_for_with_other_layouts(
     [
         ("mcc_without_jobs", "-### shows no jobs, so its compiles cannot be replayed"),
         ("mcc_prints_no_bisect", "logs no pass for -opt-bisect-limit=-1"),
+        ("mcc_ignores_the_limit", "the limit has no effect in this compiler"),
     ],
 )
 def test_a_compiler_that_cannot_be_bisected(
     run_cli: RunCli, fake: Fake, program: Path, name: str, message: str
 ) -> None:
+    flag = FAULT if name == "mcc_ignores_the_limit" else "--flag=-enable-newgvn"
     run = run_cli(
-        "bisect", program, "--toolchain", "clang", "--compiler", fake(name), "--flag=-enable-newgvn",
+        "bisect", program, "--toolchain", "clang", "--compiler", fake(name), flag,
         "--", "-O2", cwd=Path.cwd(), env={"FAKE_SDK": None},
     )  # fmt: skip
     assert run.code == 3 and message in run.stderr, run
+    assert "front end" not in run.stdout + run.stderr
+
+
+def test_why_gives_the_exit_code_of_a_compiler_whose_limit_has_no_effect(
+    run_cli: RunCli, fake: Fake, program: Path
+) -> None:
+    run = run_cli(
+        "why", program, "--toolchain", "clang", "--compiler", fake("mcc_ignores_the_limit"), FAULT,
+        "--", "-O2", cwd=Path.cwd(), env={"FAKE_SDK": None},
+    )  # fmt: skip
+    assert run.code == 3 and "the limit has no effect in this compiler" in run.stdout + run.stderr, run
+    assert "front end" not in run.stdout
+
+
+def test_a_source_that_no_pass_changes_is_no_fault_of_the_limit(run_cli: RunCli, fake: Fake, tmp_path: Path) -> None:
+    source = tmp_path / "nothing.c"
+    source.write_text('int puts(const char *);\nint main(void) { return puts("GOOD") < 0; }\n', encoding="utf-8")
+    run = run_cli(
+        "bisect", source, "--toolchain", "clang", "--compiler", fake("mcc_ok"), FAULT, "--json", "--", "-O0",
+        cwd=Path.cwd(), env={"FAKE_SDK": None, "FAKE_FAULT_AT": "0"},
+    )  # fmt: skip
+    assert run.code == 1 and json.loads(run.stdout)["status"] == "wrong-at-zero", run
 
 
 def test_a_source_that_does_not_compile(run_cli: RunCli, fake: Fake, tmp_path: Path) -> None:
