@@ -22,7 +22,7 @@ from mccprobe.oracle.kernel.shipped import hint_of_shipped
 from mccprobe.oracle.kernel.spec import KernelSpec, find_shipped_kernels, is_shipped, load_kernel, shipped_kernel
 from mccprobe.search.procedure import Settings
 from mccprobe.targets import registry
-from mccprobe.targets.choose import choose
+from mccprobe.targets.choose import DEVICE_SUFFIXES, choose
 from mccprobe.targets.flags.catalogue import Catalogue, ResolvedFlag, load_catalogue, promise_sentences
 from mccprobe.targets.flags.levels import is_level
 from mccprobe.targets.llvm.command import (
@@ -33,6 +33,7 @@ from mccprobe.targets.llvm.command import (
     language,
     link_options,
     mllvm_value,
+    names_architecture,
     own_to_set,
     split_arguments,
     split_response_text,
@@ -74,7 +75,7 @@ def make_plan(options: BisectOptions, cache: Path, inherited: Mapping[str, str] 
     shipped = is_shipped(source)
     choice = choose(
         options.toolchain, sources=[str(source), *arguments.inputs], shipped=shipped, compiler=options.compiler,
-        mcc=MccPaths(options.mcc, options.musa_path), cache=cache,
+        mcc=MccPaths(options.mcc, options.musa_path), cache=cache, language=language(arguments),
     )  # fmt: skip
     toolchain = choice.toolchain
     if inherited is not None:
@@ -189,10 +190,10 @@ def _source_and_kernel(options: BisectOptions, arguments: Arguments) -> tuple[Pa
         kernel = load_kernel(path)
         return kernel.sources[0], kernel
     if not is_source(path.name, language(arguments)):
-        usual = "C, C++, .mu, .ll or .bc; objects go behind --"
+        usual = "C, C++, .mu, .cu, .ll or .bc; objects go behind --"
         raise InputError(f"{path}: not a source that a compiler takes", hint=hint_of_shipped(path) or usual)
     description = path.parent / "kernel.toml"
-    if path.suffix == ".mu" and is_file(description):
+    if path.suffix in DEVICE_SUFFIXES and is_file(description):
         kernel = load_kernel(description)
         if resolved(path) in [source.resolve() for source in kernel.sources]:
             return path, kernel
@@ -203,7 +204,7 @@ def _kernel_arguments(kernel: KernelSpec, given: Arguments, toolchain: Toolchain
     """The kernel's own arguments first; the user's come behind and win."""
     own = split_arguments([*kernel.compile_args, *kernel.link_args])
     options = [group for group in own.options if not (_is_level(group) and any(map(_is_level, given.options)))]
-    if not any(group[0].startswith(("--offload-arch=", "--cuda-gpu-arch=")) for group in given.options):
+    if not any(names_architecture(group[0]) for group in given.options):
         options.append((f"--offload-arch={DEFAULT_ARCH}",))
     if not any(group[0] == "-lmusart" for group in given.options):
         options.append(("-lmusart",))
