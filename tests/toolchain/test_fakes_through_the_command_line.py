@@ -27,6 +27,21 @@ int main(int argc, char **argv) {
 }
 """
 
+DEVICE_PROGRAM = """#include <cstdio>
+#include <musa_runtime.h>
+__global__ void answer(int *out, int n) {
+  for (int i = 0; i < n; ++i) out[i] = 0x444F4F47 + i;  // "GOOD" as bytes
+}
+int main() {
+  int *device = nullptr, value[2] = {0, 0};
+  if (musaMalloc((void **)&device, sizeof value) != musaSuccess) return 2;
+  answer<<<1, 1>>>(device, 2);
+  if (musaMemcpy(value, device, sizeof value, musaMemcpyDeviceToHost) != musaSuccess) return 3;
+  std::printf("%.4s\\n", (const char *)value);
+  return 0;
+}
+"""
+
 
 @pytest.fixture
 def program(tmp_path: Path) -> Path:
@@ -162,6 +177,21 @@ def test_a_compiler_that_changed_is_not_resumed(run_cli: RunCli, fake: Fake, pro
 
 
 # --- mcc -------------------------------------------------------------------------------------------
+
+
+def test_a_cu_source_is_bisected_with_mcc(run_cli: RunCli, fake: Fake, sdk: Path, tmp_path: Path) -> None:
+    """The arguments are those of public builds: -mtgpu, the architecture in two words, -rdc=true -dc."""
+    source = tmp_path / "answer.cu"
+    source.write_text(DEVICE_PROGRAM, encoding="utf-8")
+    command = ("mcc", source, "-rdc=true", "-dc", "-mtgpu", "--cuda-gpu-arch", "mp_22", "-O2", "-lmusart")
+    run = run_cli(
+        "bisect", source, "--mcc", fake("mcc_ok"), FAULT, "--json", "--", *command,
+        cwd=Path.cwd(), env={"FAKE_SDK": str(sdk)},
+    )  # fmt: skip
+    assert run.code == 0, run
+    document = json.loads(run.stdout)
+    assert (document["toolchain"], document["arch"]) == ("mcc", "mp_22")
+    assert document["culprit"]["execution"] == FAULT_AT
 
 
 def test_a_stale_cache_of_mcc_is_exit_3(run_cli: RunCli, fake: Fake, kernel: Path, sdk: Path, tmp_path: Path) -> None:
