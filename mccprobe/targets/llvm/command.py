@@ -72,7 +72,9 @@ _OWN = frozenset(
     ("-c", "-dc", "-S", "-E", "-M", "-MM", "-o", "--output", "-###", "-fsyntax-only", "-emit-llvm", "--preprocess",
      "--compile", "--assemble")
 )  # fmt: skip
-_OUTPUT = frozenset(("-c", "-dc", "--compile", "-o", "--output"))  # of these, what a compile command of a build log has
+_OUTPUT = frozenset(
+    ("-c", "-dc", "--compile", "-o", "--output", "--cuda-device-only", "--musa-device-only", "--musa-device-obj-only")
+)  # of these, what a compile command of a build log has
 
 
 @dataclass(frozen=True)
