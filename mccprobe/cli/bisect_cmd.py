@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 HELP = """Find the pass execution that makes a program wrong, and say what is confirmed.
 
-FILE is the source to bisect (C, C++, LLVM IR, .mu, or a kernel folder); without it the shipped
+FILE is the source to bisect (C, C++, LLVM IR, .mu, .cu, or a kernel folder); without it the shipped
 GEMM is taken. What follows -- goes to the compiler: arguments, further sources, objects and
 libraries. Only FILE is bisected; the rest is built once.
 

@@ -27,7 +27,7 @@ DEPTH_OF_KERNELS = 2  # of the document
 HELP = """Registers, shared memory, spills, instructions and occupancy of each kernel.
 
 FILE is anything that mcc or clang made (object, bundle, assembly text, listing, host program), a .mu
-source, a kernel folder or the name of a shipped kernel. Without mcc a shipped kernel is compiled for another
+or .cu source, a kernel folder or the name of a shipped kernel. Without mcc a shipped kernel is compiled for another
 GPU (amdgcn), and every line says so.
 
 \b

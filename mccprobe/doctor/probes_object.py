@@ -17,13 +17,13 @@ from mccprobe.objects.binary.metadata import MTGPU, iter_documents_of, read_docu
 from mccprobe.objects.binary.notes import MTGPU_METADATA, read_elf_notes
 from mccprobe.objects.binary.read import images_of
 from mccprobe.objects.binary.records import KernelMetadata, Note
+from mccprobe.objects.binary.reserve import SPILL_BASE, reserve_of
 from mccprobe.objects.isa.lint_rules import SHARED_SYMBOLS
 from mccprobe.objects.isa.listing import objdump_format, parse_listing
+from mccprobe.objects.isa.mtgpu.cut import cut
 from mccprobe.objects.isa.pipes import UNKNOWN
 from mccprobe.objects.isa.records import OTHER, Function, Listing
 from mccprobe.objects.isa.registers import registers_of
-from mccprobe.objects.isa.words import geometry
-from mccprobe.objects.model.resources import MCC_RESERVE_BYTES
 from mccprobe.targets.llvm.jobs import DEVICE_TRIPLES, JobKind
 from mccprobe.targets.llvm.probe import BUNDLE_ID, METADATA_MARK
 from mccprobe.targets.mcc.target import ISA
@@ -88,7 +88,7 @@ def fat_section(subject: Subject) -> Answer:
 @probe
 def device_elf(subject: Subject) -> Answer:
     data = subject.image.data
-    evidence = f"e_ident {data[:8].hex(' ')}, e_machine {machine_of(data)}"
+    evidence = f"e_ident {data[:8].hex(' ')}, e_machine {machine_of(data)}, {subject.whose_code}"
     return answer(data.startswith(IDENT) and machine_of(data) == EM_MTGPU, evidence)
 
 
@@ -196,7 +196,7 @@ def arch_id(subject: Subject) -> Answer:
     told = _raw(subject.require_kernel(), "arch_id")
     if not subject.arch:
         raise Unasked("no --offload-arch was taken, so the target is not known")
-    return answer(told == int(subject.arch.removeprefix("mp_")) * 10, f".arch_id {told} of code for {subject.arch}")
+    return answer(told == int(subject.arch.removeprefix("mp_")) * 10, f".arch_id {told}, {subject.whose_code}")
 
 
 def _there(kernel: KernelMetadata | None) -> str:
@@ -218,7 +218,11 @@ def two_carriers(subject: Subject) -> Answer:
 @probe
 def shared_reserve(subject: Subject) -> Answer:
     told = subject.require_kernel().shared_memory_bytes
-    return answer(told == MCC_RESERVE_BYTES, f".shared_memory_size {told} of a kernel without shared memory")
+    expected = reserve_of(subject.arch)
+    evidence = f".shared_memory_size {told} of a kernel without shared memory, {subject.whose_code}"
+    if expected is None:
+        raise Unasked(f"no public reserve of this architecture: {evidence}")
+    return answer(told == expected, f"{evidence}; expected {expected}")
 
 
 def _function(listing: Listing) -> Function:
@@ -251,7 +255,10 @@ def spill_base(subject: Subject) -> Answer:
     counts = [key for key in kernel.raw if "spill" in key.lower()]
     if counts:
         return no(f"there is a key about spills: {', '.join(counts)}")
-    return answer(SPILL_BASE_KIND in kinds, f"argument kinds: {', '.join(map(str, kinds)) or 'none'}")
+    evidence = f"argument kinds: {', '.join(map(str, kinds)) or 'none'}; {subject.whose_code}"
+    if subject.arch not in SPILL_BASE:
+        raise Unasked(f"nothing public about this architecture: {evidence}")
+    return answer((SPILL_BASE_KIND in kinds) == SPILL_BASE[subject.arch], evidence)
 
 
 @probe
@@ -306,16 +313,21 @@ def vendor_objdump(subject: Subject) -> Answer:
 
 
 @probe
-def twelve_byte_words(subject: Subject) -> Answer:
-    text = _objdump(subject)
+def instruction_dwords(subject: Subject) -> Answer:
+    """Read in the bytes of the kernel, not in a listing: a disassembler's lines may be of any width."""
     try:
-        function = _function(parse_listing(text))
+        symbols = read_code_symbols(parse_elf(subject.image.data, "the device object"))
     except MccprobeError as error:
-        raise Unasked(f"llvm-objdump gives no listing: {error.message}") from error
-    found = geometry(function, ISA)
-    if found.state == "assumed":
-        raise Unasked(f"nothing for or against it: {found.reason}")
-    return answer(found.state == "confirmed", found.reason)
+        raise Unasked(f"its code cannot be read: {error.message}") from error
+    kernel = next((symbol for symbol in symbols if "mccprobe_probe" in symbol.name and symbol.data), None)
+    if kernel is None:
+        raise Unasked("the device object has no code of the probe kernel")
+    found = cut(kernel.data)
+    if not found.fits:
+        misfit = found.misfits[0]
+        return no(f"{len(kernel.data)} bytes, at offset {misfit.offset}: {misfit.misfit}; {subject.whose_code}")
+    sizes = ", ".join(f"{count} of {number_of(size, 'dword')}" for size, count in found.sizes().items())
+    return yes(f"{number_of(len(found.pieces), 'instruction')} ({sizes}), {subject.whose_code}")
 
 
 @probe

@@ -194,7 +194,7 @@ def _readable(path: Path, file: Path, warnings: list[str]) -> list[DeviceImage]:
     if not images:
         raise InputError(
             f"{path}: neither an object, a bundle, an assembly text nor a listing",
-            hint="mccprobe report takes what mcc or clang made, and .mu sources",
+            hint="mccprobe report takes what mcc or clang made, and .mu and .cu sources",
         )
     return images
 

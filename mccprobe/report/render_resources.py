@@ -13,6 +13,7 @@ from mccprobe.base.console import visible
 from mccprobe.inspection.lines import joined, one_line
 from mccprobe.inspection.published import Comparison, scalar_text
 from mccprobe.inspection.resources import ResourceReport
+from mccprobe.objects.binary.reserve import SPILL_BASE
 from mccprobe.objects.model.estimate import AT_MOST, Occupancy
 from mccprobe.objects.model.frames import flat_row
 from mccprobe.objects.model.occupancy import STANDING_NOTES
@@ -224,7 +225,9 @@ def _spills(kernel: KernelResources) -> str:
     if kernel.kernel.spills is not None:
         return ", ".join(f"{kind} {count}" for kind, count in kernel.kernel.spills.items()) + " registers"
     if is_mtgpu(kernel.kernel):
-        return "not in MTGPU metadata (every kernel has a Global Spill Base argument, spilling or not)"
+        base = SPILL_BASE.get(kernel.kernel.target, False)
+        argument = " (every kernel has a Global Spill Base argument, spilling or not)" if base else ""
+        return f"not in MTGPU metadata{argument}"
     return "unknown"
 
 

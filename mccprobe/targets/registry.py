@@ -107,5 +107,5 @@ def emulator() -> Target:
 
 def help_rows() -> dict[str, str]:
     """Rows of `mccprobe help toolchains`."""
-    rows = {AUTO: "mcc for .mu sources; sim for shipped kernels where mcc is missing; clang for C and C++"}
+    rows = {AUTO: "mcc for .mu and .cu sources; sim for shipped kernels where mcc is missing; clang for C and C++"}
     return rows | {one.name: one.help for one in targets()}

@@ -216,6 +216,17 @@ def test_mcc_compiles_a_source_to_assembly_text(own: Path) -> None:
 
 
 @pytest.mark.usefixtures("outputs")
+@pytest.mark.parametrize("as_cuda", ["", "1"])
+def test_mcc_compiles_a_cu_source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, as_cuda: str) -> None:
+    """Also where the driver reads .cu as CUDA until -x musa names the language."""
+    monkeypatch.setenv("FAKE_CU_IS_CUDA", as_cuda)
+    path = tmp_path / "own.cu"
+    path.write_text("__global__ void own() {}\n", encoding="utf-8")
+    found = report(path, mcc=MccPaths(mcc=str(FAKES / "mcc_writes_assembly")))
+    assert [kernel.kernel.source_format for kernel in found.kernels] == ["mtgpu-asm"]
+
+
+@pytest.mark.usefixtures("outputs")
 def test_an_mcc_that_refuses_assembly_gives_its_bundle(own: Path) -> None:
     found = report(own, mcc=MccPaths(mcc=str(FAKES / "mcc_refuses_assembly")))
     assert [kernel.kernel.source_format for kernel in found.kernels] == ["mtgpu-elf"] * 3

@@ -13,6 +13,7 @@ from mccprobe.targets.llvm.command import Arguments, is_source, language, withou
 # the first word of a compile command: a launcher, or a compiler by its usual names, with a target or a version
 _LAUNCHER = re.compile(r"ccache|sccache|distcc|icecc")
 _CLANG = re.compile(r"(?:[\w.]+-)*clang(?:\+\+)?(?:-[\d.]+)?")
+_MCC = re.compile(r"mcc(?:-[\d.]+)?")
 _OTHER = re.compile(r"(?:[\w.]+-)*(?:gcc|g\+\+|cc|c\+\+|mcc)(?:-[\d.]+)?")
 
 
@@ -25,7 +26,7 @@ def begins_a_command(word: str) -> bool:
 def without_compiler(options: BisectOptions) -> tuple[BisectOptions, tuple[str, ...]]:
     """The options without the compiler at the head of the arguments, and a note on it.
 
-    A clang is taken where no compiler is named.
+    A clang or an mcc is taken where no compiler is named.
     """
     args = list(options.args)
     while args and _LAUNCHER.fullmatch(Path(args[0]).name):
@@ -35,8 +36,11 @@ def without_compiler(options: BisectOptions) -> tuple[BisectOptions, tuple[str, 
     if not begins_a_command(head):
         return options, ()
     options = replace(options, args=tuple(args[1:]))
-    if (options.compiler, options.mcc, options.toolchain) == (None, None, "auto") and _CLANG.fullmatch(name):
-        return replace(options, compiler=head), (f"compiler: {head}, from the command after --",)
+    if (options.compiler, options.mcc, options.musa_path, options.toolchain) == (None, None, None, "auto"):
+        if _CLANG.fullmatch(name):
+            return replace(options, compiler=head), (f"compiler: {head}, from the command after --",)
+        if _MCC.fullmatch(name):
+            return replace(options, mcc=head), (f"compiler: {head}, from the command after --",)
     return options, (f"{head} is left out of the arguments after --: --compiler PATH names the compiler",)
 
 

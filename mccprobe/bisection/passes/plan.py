@@ -35,6 +35,7 @@ from mccprobe.targets.llvm.command import (
     language,
     link_options,
     mllvm_value,
+    names_architecture,
     own_to_set,
     split_arguments,
     split_response_text,
@@ -75,7 +76,7 @@ def make_plan(options: BisectOptions, cache: Path, inherited: Mapping[str, str] 
     shipped = is_shipped(source)
     choice = choose(
         options.toolchain, sources=[str(source), *arguments.inputs], shipped=shipped, compiler=options.compiler,
-        mcc=MccPaths(options.mcc, options.musa_path), cache=cache,
+        mcc=MccPaths(options.mcc, options.musa_path), cache=cache, language=language(arguments),
     )  # fmt: skip
     toolchain = choice.toolchain
     if inherited is not None:
@@ -184,7 +185,7 @@ def _source_and_kernel(options: BisectOptions, arguments: Arguments) -> tuple[Pa
             raise InputError(f"{path}: no such file", hint=hint_of_shipped(path) or usual)
         return found.sources[0], found
     if not is_source(path.name, language(arguments)):
-        usual = "C, C++, .mu, .ll or .bc; objects go behind --"
+        usual = "C, C++, .mu, .cu, .ll or .bc; objects go behind --"
         raise InputError(f"{path}: not a source that a compiler takes", hint=hint_of_shipped(path) or usual)
     found = find_kernel(path) if registry.is_device_source(path.name) else None
     return path, found if found is not None and is_source_of(path, found) else None
@@ -194,7 +195,7 @@ def _kernel_arguments(kernel: KernelSpec, given: Arguments, toolchain: Toolchain
     """The kernel's own arguments first; the user's come behind and win."""
     own = split_arguments([*kernel.compile_args, *kernel.link_args])
     options = [group for group in own.options if not (_is_level(group) and any(map(_is_level, given.options)))]
-    if not any(group[0].startswith(("--offload-arch=", "--cuda-gpu-arch=")) for group in given.options):
+    if not any(names_architecture(group[0]) for group in given.options):
         options.append((f"--offload-arch={DEFAULT_ARCH}",))
     if not any(group[0] == "-lmusart" for group in given.options):
         options.append(("-lmusart",))

@@ -27,6 +27,7 @@ from mccprobe.bisection.passes.edge_watch import EdgeWatch
 from mccprobe.bisection.passes.ends_again import ask_ends_again
 from mccprobe.bisection.passes.equal_builds import equal_builds_report
 from mccprobe.bisection.passes.inputs_watch import InputsWatch
+from mccprobe.bisection.passes.limit_effect import require_effect
 from mccprobe.bisection.passes.pass_axis import PassAxis
 from mccprobe.bisection.passes.program_check import BackgroundCheck, CheapScreen, check_of
 from mccprobe.bisection.passes.range_answer import all_hang, is_range, with_hangs_as_bad
@@ -205,6 +206,7 @@ def _bisect(state: _State, progress: Progress, *, prove_later: bool) -> BisectRe
         result = search_axis(axis, settings, known=known, on_trial=watch, prefer=prefer)
     if not unit.bitcode_holds():
         raise _BitcodeDiffers
+    state.warnings += require_effect(unit, axis)
     sides = _repeat_sides(unit, axis, result)
     if not all(side.result().same for side in sides) and not axis.holds_in_full((result.good, result.bad)):
         state.warnings.append(

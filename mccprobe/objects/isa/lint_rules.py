@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from mccprobe.objects.binary.reserve import reserves_of
 from mccprobe.objects.isa.lint import Context, Finding, Rule
 from mccprobe.objects.isa.pipes import UNKNOWN
 from mccprobe.objects.isa.records import Instruction
 from mccprobe.objects.isa.registers import registers_of, roles
 from mccprobe.objects.isa.summary import INSTRUCTION_CACHE_BYTES
 
-MCC_RESERVE_BYTES = 20  # mtgpu.md 3.4: mcc adds 20 bytes of shared memory
 HAND_RESERVE_BYTES = 128  # mtgpu.md 3.4: hand-written assembly adds 128
 SPILLED_REGISTER_BYTES = 4  # a vector register of AMDGPU, for each thread
 SHARED_SYMBOLS = ("llvm.musa.kernel.{}.sm", "llvm.mtgpu.kernel.{}.sm")  # of mcc, of hand assembly (mtgpu.md 4.1, 4.2)
@@ -141,16 +141,17 @@ def shared_memory_disagrees(context: Context) -> Iterator[Finding]:
 
 
 def shared_memory_surplus(context: Context) -> Iterator[Finding]:
-    """A surplus that is neither mcc's 20 bytes nor hand assembly's 128 (alignment, several objects)."""
+    """A surplus that is neither mcc's reserve of this architecture nor hand assembly's 128 bytes."""
     kernel, declared = context.kernel, _shared_bytes(context)
     if kernel is None or declared is None or kernel.shared_memory_bytes is None:
         return
     surplus = kernel.shared_memory_bytes - declared
-    if surplus >= 0 and surplus not in (0, MCC_RESERVE_BYTES, HAND_RESERVE_BYTES):
+    of_mcc = reserves_of(kernel.target)
+    if surplus >= 0 and of_mcc and surplus not in (0, *of_mcc, HAND_RESERVE_BYTES):
         yield _finding(
             "shared-memory-surplus", "reported", context, "",
-            f"{surplus} bytes more than declared; known reserves are {MCC_RESERVE_BYTES} (mcc) and "
-            f"{HAND_RESERVE_BYTES} (hand assembly)",
+            f"{surplus} bytes more than declared; known reserves are {min(of_mcc)} (mcc on {kernel.target}, rounded up "
+            f"to an alignment) and {HAND_RESERVE_BYTES} (hand assembly)",
             f"symbol {declared} bytes, shared_memory_size {kernel.shared_memory_bytes}",
         )  # fmt: skip
 

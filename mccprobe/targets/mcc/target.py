@@ -41,7 +41,8 @@ def _find(wanted: Wanted, told: str = "") -> Choice:
 def _automatic(wanted: Wanted) -> Choice | None:
     from mccprobe.targets.mcc.toolchain import find_mcc
 
-    if not wanted.device or wanted.options.get("compiler"):
+    named = wanted.options.get("mcc") or wanted.options.get("musa_path")
+    if wanted.options.get("compiler") or not (wanted.device or named):
         return None
     found = find_mcc(_paths(wanted))
     if found.path is None:
@@ -98,9 +99,9 @@ TARGET = Target(
     own_tools=True,
     graded=True,
     health_tool="mthreads-gmi",
-    suffixes=(".mu",),
+    suffixes=(".mu", ".cu"),  # .cu: gpu-compute-driver-bench's gen.sh, sgl-kernel
     wrapped="mcc",
-    absent="nothing can be said of a user's own .mu kernel; install the MUSA SDK, or name it with --mcc PATH",
+    absent="nothing can be said of a user's own .mu or .cu kernel; install the MUSA SDK, or name it with --mcc PATH",
     options_of="mcc",
     flag_data=DATA / "flags.toml",
     pass_data=(*PASSES, DATA / "passes.toml"),
