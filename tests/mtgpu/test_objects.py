@@ -43,8 +43,8 @@ def dwords(pieces: Sequence[bytes]) -> int:
 def body(family: str = "mp_2x", *, without: int | None = None) -> bytes:
     """A loop over a load, an add and a store; its branch fits what is left out."""
     counter = {"dst": ("R", 2), "a": ("R", 2), "b": ("SH", 16)}
-    move = word(family, "move", 3, a=("SH", 17), dst=("R", 1))
-    head = [move, word(family, "int.convert", dst=("AR", 0), a=("AR", 0))]
+    moved, wide = {"dst": ("R", 1), "a": ("SH", 17)}, {"dst": ("AR", 0), "a": ("AR", 0)}
+    head = [word(family, "move", 3, **moved), word(family, "int.convert", **wide)]
     inside = [
         word(family, "load", 2, dst=("R", 3), address=("AR", 0)), word(family, "int.add", dst=("R", 3), a=("R", 3)),
         word(family, "store"), word(family, "int.add", **counter), word(family, "mask", 1),

@@ -96,9 +96,8 @@ def test_a_pattern_that_no_rule_has_stays_unknown() -> None:
 def test_bits_that_explain_one_weight_must_agree() -> None:
     table = open_table("mp_31")
     number = number_of(table, "load", dst=("R", 0), address=("R", 0))
-    (both,) = (weights for field in rule_of(table, "load").fields if field.name == "dst"
-               for weights in field.bits[2:3])
-    assert len(both) == 2, "two bits explain weight 4 of a load equally well"
+    (both,) = (field.bits[3] for field in rule_of(table, "load").fields if field.name == "dst")
+    assert len(both) == 2, "two bits explain weight 8 of a load equally well"
     apart = decoder("mp_31").decode(encode(number | 1 << both[0], 3))[0].meaning
     assert all(item.first is None for item in apart.operands)
 

@@ -11,7 +11,6 @@ from objects import COUNTED, Sample
 
 from mccprobe.objects.isa.mtgpu.decode import Decoded, Operand
 
-WIDTH_BITS = {16: 4, 33: 8, 50: 2, 52: 1}  # of loads and stores: which bit is set -> bytes
 UNROLLED = "matrixMultiplication"  # its loop may load several elements at a time
 SIMPLE = ("VectorAdd", "vectorAddition", "elementWiseMultiplication")
 
@@ -30,6 +29,7 @@ def operands(sample: Sample, decoded: Sequence[Decoded]) -> Iterator[Verdict]:
     if sample.registers is None:
         return
     counts = {"R": sample.registers["temp"], "AR": sample.registers["attribute"]}
+    yield from defined(decoded)
     for one in decoded:
         for operand in one.meaning.operands:
             rule = one.meaning.rule
@@ -42,6 +42,32 @@ def operands(sample: Sample, decoded: Sequence[Decoded]) -> Iterator[Verdict]:
                 yield Verdict(rule.id, operand.name, "register below the note's count", holds)
             elif operand.bank == "SH":
                 yield Verdict(rule.id, operand.name, "word that the note declares", operand.first in sample.words)
+
+
+def defined(decoded: Sequence[Decoded]) -> Iterator[Verdict]:
+    """A register of a thread is written before it is read, in the order of the code.
+
+    No verdict on what is not among the written ones after an instruction that may have written anything.
+    """
+    written: set[tuple[str, int]] = set()
+    anything = False
+    for one in decoded:
+        rule = one.meaning.rule
+        for operand in one.meaning.operands:
+            if operand.role != "read" or operand.bank != "R" or operand.first is None:
+                continue
+            wanted = {("R", operand.first + at) for at in range(operand.span)}
+            if wanted <= written or not anything:
+                assert rule is not None
+                yield Verdict(rule.id, operand.name, "register written before it is read", wanted <= written)
+        known = [operand for operand in one.meaning.operands if operand.role == "written"]
+        anything = anything or rule is None or (rule.pipe in _WRITERS and not known)
+        for operand in known:
+            anything = anything or operand.first is None
+            written |= {(operand.bank, (operand.first or 0) + at) for at in range(operand.span)}
+
+
+_WRITERS = frozenset({"INT", "BIT", "FOP", "FP64", "LM", "DMA.LD", "LSU.LD", "DMA.AT", "LSU.AT"})
 
 
 def counts(sample: Sample, decoded: Sequence[Decoded]) -> Iterator[Verdict]:
@@ -98,7 +124,9 @@ def of_guess(
         elif check == "double-only":
             found = sample.type == "d"
         elif check == "width" and sample.size is not None and sample.template != "histogramCalculation":
-            found = width(number) in ((sample.size,) if sample.template != UNROLLED else _burst(sample.size))
+            seen = width(guess, number)
+            wanted = (sample.size,) if sample.template != UNROLLED else _burst(sample.size)
+            found = None if seen is None else seen in wanted
         elif check == "mask-branch" and after is not None and after.name in ("branch", "jump"):
             found = after.name == "branch"
         elif check == "argument":
@@ -147,9 +175,9 @@ def _burst(size: int) -> tuple[int, ...]:
     return size, 2 * size, 4 * size
 
 
-def width(number: int) -> int | None:
+def width(guess: Guess, number: int) -> int | None:
     """Bytes of a load or store by its bits, None where they are of no known width."""
-    found = [size for bit, size in WIDTH_BITS.items() if number >> bit & 1]
+    found = [size for bit, size in guess.widths if number >> bit & 1]
     return found[0] if len(found) == 1 else None
 
 

@@ -45,6 +45,7 @@ class Guess:
     places: tuple[Place, ...] = ()
     checks: tuple[str, ...] = ()
     never_certain: bool = False
+    widths: tuple[tuple[int, int], ...] = ()  # of a memory access: (bit, bytes); exactly one of the bits is set
     by_note: bool = False  # kept without an instruction: the note gives the number that makes it
 
     def mask_value(self) -> tuple[int, int]:
@@ -141,12 +142,18 @@ MOVE_SRC = Place("a", "read", (14, 21, 25, 27), (37, 35), {"10": "SH+16", "01": 
 FOP_DST = MOVE_DST
 
 # --- memory --------------------------------------------------------------------------------------
-LOAD_DST = Place("dst", "written", (29, 35, (22, 37), (30, 41)), (13,), {"0": "R", "1": "AR"})
-LOAD_ADDRESS = Place("address", "read", (45, 17, (22, 37), (30, 41)), (43,), {"0": "R", "1": "AR"}, span=2)
+LOAD_DST = Place("dst", "written", (29, 35, 37, (30, 41)), (13,), {"0": "R", "1": "AR"})
+LOAD_ADDRESS = Place("address", "read", (45, 17, 22, (30, 41)), (43,), {"0": "R", "1": "AR"}, span=2)
 STORE_DATA = Place("data", "read", (25, 23, 28), (10,), {"0": "R", "1": "AR"})
 STORE_ADDRESS = Place("address", "read", (45, 17), (43,), {"0": "R", "1": "AR"}, span=2)
+STORE_DATA_31 = Place("data", "read", ((), 23, (), ()), (10,), {"0": "R", "1": "AR"})  # all data seen is even
+STORE_ADDRESS_31 = Place("address", "read", (45, 17, (), ()), (43,), {"0": "R", "1": "AR"}, span=2)
 STORE_LOCAL = Place("data", "read", (25, 23, 28), (), {"": "LM"})
 SLOT_DST = Place("dst", "written", (8, 9, 10, 11), (62,), {"0": "R", "1": "AR"})
+WIDTHS = ((16, 4), (33, 8), (50, 2), (52, 1))
+WIDTHS_SHARED = ((83, 1), (84, 2), (85, 4), (86, 8))
+WIDTHS_SHARED_A = ((36, 1), (54, 2), (57, 8))  # 4 bytes have a bit of their own nowhere: such a width is not read
+SHARED_DST = Place("dst", "written", (9, 10, 23, 24), (), {"": "R"})
 SLOT_DST_31 = Place("dst", "written", (8, 9, 10, 11), (62,), {"0": "R", "1": "AR"}, offset=-1)
 
 _MP_2X = (
@@ -162,22 +169,23 @@ _MP_2X = (
           checks=("float-only",)),
     Guess("double", "double operation", "FP64", (2, 3, 4), {0: (0xF, 4)}, checks=("double-only",)),
     Guess("slot.1", "read block index", "LM", (1,), {0: (0xFF, 0x4A)}, checks=("count",)),
-    Guess("shared.load.a", "load shared", "LM", (1, 2, 3), {0: (0xFF, 0x0A)}, checks=("count",)),
+    Guess("shared.load.a", "load shared", "LM", (1, 2, 3), {0: (0xFF, 0x0A)}, places=(SHARED_DST,),
+          checks=("count", "width"), widths=WIDTHS_SHARED_A),
     Guess("shared.store.a", "store shared", "LM", (1, 2, 3), {0: (0xFF, 0x8A)}, checks=("count",)),
     Guess("slot.3", "read block index", "LM", (3, 4), {0: (0xBF, 0x2E)}, ones=(23,), zeros=(28,), places=(SLOT_DST,),
           checks=("count",)),
     Guess("shared.store.e", "store shared", "LM", (3, 4), {0: (0xBF, 0x2E)}, ones=(28,), zeros=(23,),
           checks=("count",)),
     Guess("shared.load.e", "load shared", "LM", (3, 4), {0: (0xBF, 0x2E)}, zeros=(23, 28), places=(SLOT_DST,),
-          checks=("count",)),
+          checks=("count", "width"), widths=WIDTHS_SHARED),
     Guess("load.indexed", "load global", "DMA.LD", (2, 3, 4), {0: (0xFF, 0x8E)}, ones=(36,), places=(LOAD_DST,),
           checks=("count",)),
     Guess("load", "load global", "DMA.LD", (2, 3, 4), {0: (0xFF, 0x8E)}, places=(LOAD_DST, LOAD_ADDRESS),
-          checks=("count", "width")),
+          checks=("count", "width"), widths=WIDTHS),
     Guess("store.indexed", "store global", "DMA.ST", (2,), {0: (0xFF, 0x4E)}, ones=(36,), places=(STORE_DATA,),
           checks=("count",)),
     Guess("store", "store global", "DMA.ST", (2,), {0: (0xFF, 0x4E)}, places=(STORE_DATA, STORE_ADDRESS),
-          checks=("count", "width")),
+          checks=("count", "width"), widths=WIDTHS),
     Guess("store.local", "store global", "DMA.ST", (3, 4), {0: (0xFF, 0x4E)}, places=(STORE_LOCAL,),
           checks=("count",)),
     Guess("atomic", "atomic global", "DMA.AT", (3, 4), {0: (0xFF, 0x0E)}, checks=("count",)),
@@ -210,12 +218,15 @@ _MP_31 = (
         for index in (0, 1, 2)
     ),
     Guess("shared.load", "load shared", "LM", (3, 4), {0: (0xBF, 0x2E)}, zeros=(28,), places=(SLOT_DST_31,),
-          checks=("count",)),
+          checks=("count", "width"), widths=WIDTHS_SHARED),
     Guess("load.indexed", "load global", "LSU.LD", (3, 4), {0: (0xFF, 0x0E)}, ones=(36, 61), places=(LOAD_DST,),
           checks=("count",)),
     Guess("load", "load global", "LSU.LD", (3, 4), {0: (0xFF, 0x0E)}, ones=(61,), places=(LOAD_DST, LOAD_ADDRESS),
-          checks=("count", "width")),
-    Guess("store", "store global", "LSU.ST", (3, 4), {0: (0x7F, 0x04)}, checks=("count", "width")),
+          checks=("count", "width"), widths=WIDTHS),
+    Guess("store.indexed", "store global", "LSU.ST", (3, 4), {0: (0x7F, 0x04)}, ones=(52,), places=(STORE_DATA_31,),
+          checks=("count", "width"), widths=WIDTHS),
+    Guess("store", "store global", "LSU.ST", (3, 4), {0: (0x7F, 0x04)}, places=(STORE_DATA_31, STORE_ADDRESS_31),
+          checks=("count", "width"), widths=WIDTHS),
     Guess("atomic", "atomic global", "LSU.AT", (3, 4), {0: (0xFFF, 0xA7C)}, checks=("count",)),
     Guess("wait", "wait for stores", "LSU.WAIT", (3, 4), {0: (0xFFF, 0xF7C)}, checks=("before-barrier",)),
     Guess("mask", "lane mask", "COND", (1, 2), {0: (0x1F, 0x1E)}, checks=("mask-branch",)),

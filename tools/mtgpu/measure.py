@@ -44,6 +44,7 @@ def document(family: Family, samples: Sequence[Sample], sources: Sequence[str]) 
             if not item and check == checks._WORDS["lands"]:
                 distance[holds] += times
     rules = []
+    sources_of = {(sample.target, sample.name): sample.template or "constant part of a kernel" for sample in samples}
     for guess in family.guesses:
         if not instructions[guess.id] and not guess.by_note:
             continue
@@ -64,7 +65,8 @@ def document(family: Family, samples: Sequence[Sample], sources: Sequence[str]) 
             "dwords": list(guess.dwords), "mask": f"{mask:x}", "value": f"{value:x}",
             "confidence": CERTAIN if enough and not guess.never_certain else LIKELY,
             "evidence": {"instructions": instructions[guess.id], "functions": len(functions[guess.id]),
-                         "holds": backed, "fails": refuted, "checks": texts},
+                         "holds": backed, "fails": refuted, "checks": texts,
+                         "kernels": sorted({sources_of[name] for name in functions[guess.id]})},
             "seen_one": f"{one:x}", "seen_zero": f"{zero:x}", "widths": _widths(guess),
             "fields": [place for place in places if place["holds"] and not place["fails"]],
         })
@@ -80,7 +82,7 @@ def document(family: Family, samples: Sequence[Sample], sources: Sequence[str]) 
 
 
 def _widths(guess: Guess) -> list[list[int]]:
-    return [[bit, size] for bit, size in checks.WIDTH_BITS.items()] if "width" in guess.checks else []
+    return [[bit, size] for bit, size in guess.widths]
 
 
 def _sums(found: Counter[tuple[str, bool]]) -> tuple[int, int]:
@@ -122,7 +124,7 @@ def _rule(guess: Guess, every: str) -> dict[str, Any]:
     return {
         "id": guess.id, "class": guess.name, "pipe": guess.pipe, "flow": guess.flow, "dwords": guess.dwords,
         "mask": f"{mask:x}", "value": f"{value:x}", "confidence": CERTAIN, "seen_one": every, "seen_zero": every,
-        "evidence": {"instructions": 0, "functions": 0, "holds": 0, "fails": 0, "checks": []},
+        "evidence": {"instructions": 0, "functions": 0, "holds": 0, "fails": 0, "checks": [], "kernels": []},
         "fields": [{**_field(place), "confidence": CERTAIN, "holds": 0, "fails": 0} for place in guess.places],
         "widths": _widths(guess),
     }
@@ -166,6 +168,9 @@ def figures(decoder: Decoder, samples: Sequence[Sample]) -> dict[str, Any]:
         decoded = decoder.decode(sample.code)
         _instructions(total, decoded)
         _registers(total, sample, decoded)
+        for verdict in checks.defined(decoded):
+            total["reads of a register"] += 1
+            total["reads of a register written before"] += verdict.holds
         if sample.expected is not None:
             total["kernels"] += 1
             total["kernels as their source"] += not checks.missing(sample, decoded)

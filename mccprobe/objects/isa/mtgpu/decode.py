@@ -16,6 +16,8 @@ from typing import NamedTuple
 from mccprobe.objects.isa.mtgpu.cut import Piece, as_integer, cut
 from mccprobe.objects.isa.mtgpu.table import LIKELY, Distance, Field, OpenTable, Rule, family_of, open_table
 
+REGISTER_BYTES = 4
+
 
 class Operand(NamedTuple):
     """A register or `span` of them in a row, or a word of a bank. first: None where its bits are not all known."""
@@ -113,8 +115,11 @@ class Decoder:
         distance = read_distance(self.table.distance, number) if goes else None
         if rule.novel(number) & ~(self._places if goes else 0):
             return Meaning(rule, LIKELY, tuple(_unknown(field) for field in rule.fields), distance)
+        width = _width(rule, number)
         operands = tuple(_read(field, number) for field in rule.fields)
-        return Meaning(rule, rule.confidence, operands, distance, _width(rule, number))
+        if width is not None and width > REGISTER_BYTES:
+            operands = tuple(_widened(operand, width) for operand in operands)
+        return Meaning(rule, rule.confidence, operands, distance, width)
 
     def decode(self, code: bytes) -> list[Decoded]:
         """One function."""
@@ -150,6 +155,11 @@ def read_distance(known: Distance, number: int) -> int | None:
 def _width(rule: Rule, number: int) -> int | None:
     found = [size for bit, size in rule.widths if number >> bit & 1]
     return found[0] if len(found) == 1 else None
+
+
+def _widened(operand: Operand, width: int) -> Operand:
+    """The value of a memory access takes as many registers as its width has; its address does not."""
+    return operand._replace(span=width // REGISTER_BYTES) if operand.name in ("dst", "data") else operand
 
 
 def _unknown(field: Field) -> Operand:

@@ -28,13 +28,17 @@ ALL_BITS = (1 << 128) - 1  # of four dwords
 
 @dataclass(frozen=True)
 class Evidence:
-    """What a rule rests on. instructions, functions: with it. holds, fails: checks of it; checks: which, in words."""
+    """What a rule rests on. instructions, functions: with it; kernels: of which sources.
+
+    holds, fails: checks of it and of its operands; checks: which, in words.
+    """
 
     instructions: int
     functions: int
     holds: int
     fails: int
     checks: tuple[str, ...]
+    kernels: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -160,7 +164,7 @@ def _rule(one: Mapping[str, Any]) -> Rule:
         confidence=one["confidence"],
         evidence=Evidence(
             evidence["instructions"], evidence["functions"], evidence["holds"], evidence["fails"],
-            tuple(evidence["checks"]),
+            tuple(evidence["checks"]), tuple(evidence["kernels"]),
         ),
         seen_one=int(one["seen_one"], 16),
         seen_zero=int(one["seen_zero"], 16),
