@@ -12,7 +12,7 @@ from mccprobe.doctor.subject import Answer, Subject, Unasked, answer, no, parse_
 from mccprobe.objects.binary.assembly import read_metadata_texts
 from mccprobe.objects.binary.bundle import MAGIC, Bundle, parse_bundle, target_of
 from mccprobe.objects.binary.document import read_messagepack
-from mccprobe.objects.binary.elf import EM_MTGPU, machine_of, parse_elf, read_code_symbols
+from mccprobe.objects.binary.elf import EM_MTGPU, machine_of, read_code_symbols
 from mccprobe.objects.binary.metadata import MTGPU, iter_documents_of, read_document
 from mccprobe.objects.binary.notes import MTGPU_METADATA, read_elf_notes
 from mccprobe.objects.binary.read import images_of
@@ -92,7 +92,7 @@ def device_elf(subject: Subject) -> Answer:
 @probe
 def code_symbols(subject: Subject) -> Answer:
     try:
-        found = read_code_symbols(parse_elf(subject.image.data, "the device object"))
+        found = read_code_symbols(subject.image.elf)
     except MccprobeError as error:
         return no(error.message)
     kernels = [symbol for symbol in found if "mccprobe_probe" in symbol.name]
@@ -103,7 +103,7 @@ def code_symbols(subject: Subject) -> Answer:
 
 def _notes(subject: Subject) -> list[Note]:
     try:
-        return read_elf_notes(parse_elf(subject.image.data, "the device object"))
+        return read_elf_notes(subject.image.elf)
     except MccprobeError as error:
         raise Unasked(f"its notes cannot be read: {error.message}") from error
 
