@@ -44,7 +44,7 @@ def recheck(
 ) -> int:  # fmt: skip
     from mccprobe.base import process
     from mccprobe.build.executor import LocalExecutor
-    from mccprobe.explain.bundle.recheck import SCHEMA_VERSION, Answer, read_report
+    from mccprobe.explain.bundle.recheck import SCHEMA_VERSION, Recurrence, read_report
     from mccprobe.explain.bundle.recheck import recheck as try_again
     from mccprobe.explain.deadline import Deadline
     from mccprobe.explain.options import parse_budget
@@ -80,7 +80,7 @@ def recheck(
         console.document({**document, "results": [row.to_dict() for row in rows]})
     else:
         console.report(_table(rows))
-    return 1 if any(row.answer is Answer.CANNOT_TELL for row in rows) else 0
+    return 1 if any(row.answer is Recurrence.CANNOT_TELL for row in rows) else 0
 
 
 def _table(rows: list[Recheck]) -> str:

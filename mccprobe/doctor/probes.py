@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from mccprobe.doctor.subject import Answer, Subject
+from mccprobe.doctor.subject import ProbeAnswer, Subject
 
-Probe = Callable[[Subject], Answer]
+Probe = Callable[[Subject], ProbeAnswer]
 PROBES: dict[str, Probe] = {}
 
 

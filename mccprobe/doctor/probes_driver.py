@@ -14,8 +14,8 @@ from mccprobe.doctor.subject import (
     NOT_RUNNING,
     RUNNING,
     SAID,
-    Answer,
     Made,
+    ProbeAnswer,
     Subject,
     Unasked,
     answer,
@@ -37,34 +37,34 @@ VERSION_KEYS = frozenset({"musa_toolkits", "mcc"})  # of version.json, at least
 
 
 @probe
-def version_line(subject: Subject) -> Answer:
+def version_line(subject: Subject) -> ProbeAnswer:
     found = re.search(r"^mcc version \S.*$", subject.version_text, re.MULTILINE)
     return yes(found[0].strip()[:SAID]) if found else no(f"--version prints: {_flat(subject.version_text)}")
 
 
 @probe
-def clang_version(subject: Subject) -> Answer:
+def clang_version(subject: Subject) -> ProbeAnswer:
     major = subject.toolchain.identify().clang_major
     found = re.search(r"^.*clang version .*$", subject.version_text, re.MULTILINE)
     return answer(major == LLVM_MAJOR, found[0].strip()[:SAID] if found else f"prints: {_flat(subject.version_text)}")
 
 
 @probe
-def toolkit_root_marks(subject: Subject) -> Answer:
+def toolkit_root_marks(subject: Subject) -> ProbeAnswer:
     mcc = subject.toolchain.identify().path
     root = toolkit_root(mcc, None)
     return yes(str(root)) if root else no(f"nothing of a toolkit above {mcc.resolve().parent}")
 
 
 @probe
-def toolkit_pins(subject: Subject) -> Answer:
+def toolkit_pins(subject: Subject) -> ProbeAnswer:
     mcc = subject.toolchain.identify().path
     taken = accepted_pins(mcc, subject.require_root(), subject.environment())
     return answer(len(taken) == 2, f"taken: {', '.join(taken) or 'neither'}")
 
 
 @probe
-def version_json(subject: Subject) -> Answer:
+def version_json(subject: Subject) -> ProbeAnswer:
     path = subject.require_root() / "version.json"
     try:
         document = json.loads(path.read_text("utf-8"))
@@ -75,33 +75,33 @@ def version_json(subject: Subject) -> Answer:
 
 
 @probe
-def device_source(subject: Subject) -> Answer:
+def device_source(subject: Subject) -> ProbeAnswer:
     made = subject.object
     return answer(bool(made.data), f"{len(made.data)} bytes of object" if made.data else made.problem)
 
 
 @probe
-def offload_arch(subject: Subject) -> Answer:
+def offload_arch(subject: Subject) -> ProbeAnswer:
     taken = [arch for arch in ARCHITECTURES if subject.by_arch[arch].data]
     refused = [f"{arch}: {subject.by_arch[arch].problem}" for arch in ARCHITECTURES if arch not in taken]
     return answer(bool(taken), f"taken: {', '.join(taken) or 'none'}{'; ' if refused else ''}{'; '.join(refused)}")
 
 
 @probe
-def language_musa(subject: Subject) -> Answer:
+def language_musa(subject: Subject) -> ProbeAnswer:
     argv = ["-x", "musa", "--musa-device-only", "-c", os.devnull, "-o", str(subject.folder / "nothing.o")]
     result = subject.run([*subject.toolchain.driver, *argv])
     return answer(result.ok, "an empty source compiles" if result.ok else why(result))
 
 
 @probe
-def jobs_shown(subject: Subject) -> Answer:
+def jobs_shown(subject: Subject) -> ProbeAnswer:
     result = subject.jobs_text
     kinds = ", ".join(job.kind.value for job in subject.jobs)
     return answer(result.ok and bool(kinds), f"jobs: {kinds}" if kinds else f"no job is shown: {why(result)}")
 
 
-def _shows(subject: Subject, kind: JobKind) -> Answer:
+def _shows(subject: Subject, kind: JobKind) -> ProbeAnswer:
     if not subject.jobs:
         raise Unasked("-### shows no job at all")
     found = next((job for job in subject.jobs if job.kind is kind), None)
@@ -110,27 +110,27 @@ def _shows(subject: Subject, kind: JobKind) -> Answer:
 
 
 @probe
-def device_cc1(subject: Subject) -> Answer:
+def device_cc1(subject: Subject) -> ProbeAnswer:
     return _shows(subject, JobKind.DEVICE_COMPILE)
 
 
 @probe
-def device_link(subject: Subject) -> Answer:
+def device_link(subject: Subject) -> ProbeAnswer:
     return _shows(subject, JobKind.DEVICE_LINK)
 
 
 @probe
-def bundle_job(subject: Subject) -> Answer:
+def bundle_job(subject: Subject) -> ProbeAnswer:
     return _shows(subject, JobKind.BUNDLE)
 
 
 @probe
-def host_embeds(subject: Subject) -> Answer:
+def host_embeds(subject: Subject) -> ProbeAnswer:
     return _shows(subject, JobKind.HOST_COMPILE_WITH_IMAGE)
 
 
 @probe
-def cc1_replay(subject: Subject) -> Answer:
+def cc1_replay(subject: Subject) -> ProbeAnswer:
     first = subject.replayed
     if not first.data:
         return no(first.problem)
@@ -140,7 +140,7 @@ def cc1_replay(subject: Subject) -> Answer:
 
 
 @probe
-def bitcode_route(subject: Subject) -> Answer:
+def bitcode_route(subject: Subject) -> ProbeAnswer:
     direct = subject.replayed.require("the object of the direct compile")
     bitcode = subject.folder / "front.bc"
     result = subject.run(front_end_argv(subject.require_job(JobKind.DEVICE_COMPILE), str(bitcode)))
@@ -152,7 +152,7 @@ def bitcode_route(subject: Subject) -> Answer:
 
 
 @probe
-def bisect_log(subject: Subject) -> Answer:
+def bisect_log(subject: Subject) -> ProbeAnswer:
     made = subject.replay("unlimited.o", f"{LIMIT}=-1")
     if not made.result.ok:
         return no(made.problem)
@@ -163,7 +163,7 @@ def bisect_log(subject: Subject) -> Answer:
 
 
 @probe
-def bisect_limit(subject: Subject) -> Answer:
+def bisect_limit(subject: Subject) -> ProbeAnswer:
     at = {limit: subject.replay(f"limit{limit}.o", f"{LIMIT}={limit}") for limit in (-1, 0, 1)}
     failed = next((made for made in at.values() if not made.data), None)
     if failed is not None:
@@ -176,16 +176,16 @@ def bisect_limit(subject: Subject) -> Answer:
 
 
 @probe
-def mllvm_device(subject: Subject) -> Answer:
+def mllvm_device(subject: Subject) -> ProbeAnswer:
     return _limit_of_driver(subject, LIMIT)
 
 
 @probe
-def mllvm_dashes(subject: Subject) -> Answer:
+def mllvm_dashes(subject: Subject) -> ProbeAnswer:
     return _limit_of_driver(subject, f"-{LIMIT}")
 
 
-def _limit_of_driver(subject: Subject, option: str) -> Answer:
+def _limit_of_driver(subject: Subject, option: str) -> ProbeAnswer:
     """The limit as the driver's own option: the objects decide, whatever the log shows."""
     name = f"driver{option}"
     plain = subject.object.require("a device object")
@@ -200,7 +200,7 @@ def _limit_of_driver(subject: Subject, option: str) -> Answer:
     return _effect(none, unlimited)
 
 
-def _effect(none: Made, unlimited: Made) -> Answer:
+def _effect(none: Made, unlimited: Made) -> ProbeAnswer:
     """Whether limit 0 changes the object of the probe kernel, which every optimiser changes."""
     if none.data != unlimited.data:
         return yes("limit 0 and no limit give different objects")
@@ -219,7 +219,7 @@ def _logs(made: Made) -> bool:
 
 
 @probe
-def unknown_option(subject: Subject) -> Answer:
+def unknown_option(subject: Subject) -> ProbeAnswer:
     made = subject.device("-mllvm", "-mccprobe-no-such-option", "-c", name="unknown.o")
     if made.data:
         return no("an option that nobody knows is taken in silence")
@@ -227,7 +227,7 @@ def unknown_option(subject: Subject) -> Answer:
 
 
 @probe
-def help_hidden(subject: Subject) -> Answer:
+def help_hidden(subject: Subject) -> ProbeAnswer:
     try:
         found = ask_options(subject.toolchain)
     except MccprobeError as error:
@@ -235,7 +235,7 @@ def help_hidden(subject: Subject) -> Answer:
     return yes(f"{len(found.options)} options")
 
 
-def _taken(subject: Subject, flags: list[Flag]) -> Answer:
+def _taken(subject: Subject, flags: list[Flag]) -> ProbeAnswer:
     compiler: Compiler = subject.toolchain
     refused, silent = [], []
     for said in ask_flags(compiler, flags):
@@ -257,17 +257,17 @@ def _catalogue(*confidences: str) -> list[Flag]:
 
 
 @probe
-def shipped_flags(subject: Subject) -> Answer:
+def shipped_flags(subject: Subject) -> ProbeAnswer:
     return _taken(subject, _catalogue("S", "I"))
 
 
 @probe
-def article_flags(subject: Subject) -> Answer:
+def article_flags(subject: Subject) -> ProbeAnswer:
     return _taken(subject, _catalogue("A"))
 
 
 @probe
-def no_compile_cache(subject: Subject) -> Answer:
+def no_compile_cache(subject: Subject) -> ProbeAnswer:
     first = subject.object.require("a device object")
     kept = subject.source.read_bytes()
     try:
@@ -281,7 +281,7 @@ def no_compile_cache(subject: Subject) -> Answer:
 
 
 @probe
-def quiet_environment(subject: Subject) -> Answer:
+def quiet_environment(subject: Subject) -> ProbeAnswer:
     env = {name: value for name, value in subject.environment().items() if not name.startswith("MUSA_")}
     target = subject.folder / "quiet.o"
     argv = [*subject.toolchain.driver, "-O2", "--musa-device-only", "-c", str(subject.source), "-o", str(target)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mccprobe.base.errors import MccprobeError
 from mccprobe.doctor.probes import probe
-from mccprobe.doctor.subject import Answer, Subject, Unasked, answer, no, why, yes
+from mccprobe.doctor.subject import ProbeAnswer, Subject, Unasked, answer, no, why, yes
 from mccprobe.objects.binary.elf import SHN_UNDEF, iter_symbols, parse_elf
 from mccprobe.objects.model.limits import PUBLIC_LIMITS, Constant, Limits
 from mccprobe.targets.llvm.locate import which
@@ -17,7 +17,7 @@ LINKERS = ("ld.lld", "lld")
 
 
 @probe
-def tools_beside(subject: Subject) -> Answer:
+def tools_beside(subject: Subject) -> ProbeAnswer:
     missing = [name for name in ("llc", "llvm-objdump", "clang-offload-bundler") if subject.beside(name) is None]
     if not any(subject.beside(name) for name in LINKERS):
         missing.append("ld.lld or lld")
@@ -25,7 +25,7 @@ def tools_beside(subject: Subject) -> Answer:
 
 
 @probe
-def musaasm(subject: Subject) -> Answer:
+def musaasm(subject: Subject) -> ProbeAnswer:
     found = subject.beside("musaasm")
     if found is None:
         raise Unasked("not there, as in some images")
@@ -33,20 +33,20 @@ def musaasm(subject: Subject) -> Answer:
 
 
 @probe
-def runtime_header(subject: Subject) -> Answer:
+def runtime_header(subject: Subject) -> ProbeAnswer:
     made = subject.program
     return answer(bool(made.data), "a program with one kernel is built" if made.data else made.problem)
 
 
 @probe
-def matrix_header(subject: Subject) -> Answer:
+def matrix_header(subject: Subject) -> ProbeAnswer:
     folder = subject.require_root() / "include"
     missing = [name for name in ("mma.h", "crt/mma.h") if not (folder / name).is_file()]
     return no(f"not below {folder}: {', '.join(missing)}") if missing else yes(f"both below {folder}")
 
 
 @probe
-def runtime_symbols(subject: Subject) -> Answer:
+def runtime_symbols(subject: Subject) -> ProbeAnswer:
     path = subject.require_root() / "lib" / "libmusart.so"
     try:
         elf = parse_elf(path.read_bytes(), str(path))
@@ -60,7 +60,7 @@ def runtime_symbols(subject: Subject) -> Answer:
 
 
 @probe
-def program_runs(subject: Subject) -> Answer:
+def program_runs(subject: Subject) -> ProbeAnswer:
     subject.program.require("a program with one kernel")
     ran = subject.run([str(subject.program.path)])
     if ran.returncode == 2:
@@ -69,7 +69,7 @@ def program_runs(subject: Subject) -> Answer:
 
 
 @probe
-def gpu_tool(subject: Subject) -> Answer:
+def gpu_tool(subject: Subject) -> ProbeAnswer:
     if which(GMI) is None:
         raise Unasked(f"{GMI} is not in PATH: no GPU driver here")
     result = subject.run([GMI])
@@ -83,7 +83,7 @@ def _limits(subject: Subject) -> tuple[str, Limits]:
     return arch, PUBLIC_LIMITS[arch]
 
 
-def _compared(subject: Subject, key: str, arch: str, expected: Constant) -> Answer:
+def _compared(subject: Subject, key: str, arch: str, expected: Constant) -> ProbeAnswer:
     told = subject.properties.get(key, "")
     if expected.value is None:
         raise Unasked(f"no public number for {arch}; the device says {told}")
@@ -91,25 +91,25 @@ def _compared(subject: Subject, key: str, arch: str, expected: Constant) -> Answ
 
 
 @probe
-def warp_threads(subject: Subject) -> Answer:
+def warp_threads(subject: Subject) -> ProbeAnswer:
     arch, limits = _limits(subject)
     return _compared(subject, "warp", arch, limits.warp_threads)
 
 
 @probe
-def shared_per_block(subject: Subject) -> Answer:
+def shared_per_block(subject: Subject) -> ProbeAnswer:
     arch, limits = _limits(subject)
     return _compared(subject, "shared", arch, limits.shared_per_block)
 
 
 @probe
-def threads_per_block(subject: Subject) -> Answer:
+def threads_per_block(subject: Subject) -> ProbeAnswer:
     arch, limits = _limits(subject)
     return _compared(subject, "threads", arch, limits.threads_per_block)
 
 
 @probe
-def multiprocessors(subject: Subject) -> Answer:
+def multiprocessors(subject: Subject) -> ProbeAnswer:
     arch, _ = _limits(subject)
     if arch != DEFAULT_ARCH:
         raise Unasked(f"the number is of {DEFAULT_ARCH}, the device is {arch}")

@@ -8,11 +8,11 @@ from typing import Any
 from mccprobe.base.console import number_of
 from mccprobe.base.errors import MccprobeError
 from mccprobe.doctor.probes import probe
-from mccprobe.doctor.subject import Answer, Subject, Unasked, answer, no, parse_text, why, yes
+from mccprobe.doctor.subject import ProbeAnswer, Subject, Unasked, answer, no, parse_text, why, yes
 from mccprobe.objects.binary.assembly import read_metadata_texts
 from mccprobe.objects.binary.bundle import MAGIC, Bundle, foreign_ids, parse_bundle, target_of
 from mccprobe.objects.binary.document import read_messagepack
-from mccprobe.objects.binary.elf import EM_MTGPU, machine_of, parse_elf, read_code_symbols
+from mccprobe.objects.binary.elf import EM_MTGPU, machine_of, read_code_symbols
 from mccprobe.objects.binary.metadata import MTGPU, iter_documents_of, read_document
 from mccprobe.objects.binary.notes import MTGPU_METADATA, read_elf_notes
 from mccprobe.objects.binary.read import images_of
@@ -43,7 +43,7 @@ def _bundle(subject: Subject) -> Bundle:
 
 
 @probe
-def raw_bundle(subject: Subject) -> Answer:
+def raw_bundle(subject: Subject) -> ProbeAnswer:
     subject.object.require("a device object")
     try:
         found = _bundle(subject)
@@ -54,7 +54,7 @@ def raw_bundle(subject: Subject) -> Answer:
 
 
 @probe
-def bundle_ids(subject: Subject) -> Answer:
+def bundle_ids(subject: Subject) -> ProbeAnswer:
     ids = [entry.id for entry in _bundle(subject).entries]
     named = [one for one in ids if target_of(one).startswith("mp_")]
     foreign = foreign_ids(ids)
@@ -63,7 +63,7 @@ def bundle_ids(subject: Subject) -> Answer:
 
 
 @probe
-def bundler_options(subject: Subject) -> Answer:
+def bundler_options(subject: Subject) -> ProbeAnswer:
     data = subject.object
     data.require("a device object")
     jobs = [job.argv[0] for job in subject.jobs if job.kind is JobKind.BUNDLE]
@@ -76,7 +76,7 @@ def bundler_options(subject: Subject) -> Answer:
 
 
 @probe
-def fat_section(subject: Subject) -> Answer:
+def fat_section(subject: Subject) -> ProbeAnswer:
     data = subject.whole.require("a host object")
     try:
         found = [image for image in images_of(data, "object") if "section" in image.origin]
@@ -86,16 +86,16 @@ def fat_section(subject: Subject) -> Answer:
 
 
 @probe
-def device_elf(subject: Subject) -> Answer:
+def device_elf(subject: Subject) -> ProbeAnswer:
     data = subject.image.data
     evidence = f"e_ident {data[:8].hex(' ')}, e_machine {machine_of(data)}, {subject.whose_code}"
     return answer(data.startswith(IDENT) and machine_of(data) == EM_MTGPU, evidence)
 
 
 @probe
-def code_symbols(subject: Subject) -> Answer:
+def code_symbols(subject: Subject) -> ProbeAnswer:
     try:
-        found = read_code_symbols(parse_elf(subject.image.data, "the device object"))
+        found = read_code_symbols(subject.image.elf)
     except MccprobeError as error:
         return no(error.message)
     kernels = [symbol for symbol in found if "mccprobe_probe" in symbol.name]
@@ -106,20 +106,20 @@ def code_symbols(subject: Subject) -> Answer:
 
 def _notes(subject: Subject) -> list[Note]:
     try:
-        return read_elf_notes(parse_elf(subject.image.data, "the device object"))
+        return read_elf_notes(subject.image.elf)
     except MccprobeError as error:
         raise Unasked(f"its notes cannot be read: {error.message}") from error
 
 
 @probe
-def metadata_note(subject: Subject) -> Answer:
+def metadata_note(subject: Subject) -> ProbeAnswer:
     notes = _notes(subject)
     listed = ", ".join(f"{note.owner} type {note.type:#x} in {note.location}" for note in notes)
     return answer(any((note.owner, note.type) == MTGPU_METADATA for note in notes), listed or "no note at all")
 
 
 @probe
-def note_messagepack(subject: Subject) -> Answer:
+def note_messagepack(subject: Subject) -> ProbeAnswer:
     note = next((note for note in _notes(subject) if (note.owner, note.type) == MTGPU_METADATA), None)
     if note is None:
         raise Unasked("there is no MTGPU note")
@@ -131,7 +131,7 @@ def note_messagepack(subject: Subject) -> Answer:
 
 
 @probe
-def assembly_text(subject: Subject) -> Answer:
+def assembly_text(subject: Subject) -> ProbeAnswer:
     data = subject.text.data
     if not data:
         return no(f"-S: {subject.text.problem}")
@@ -144,7 +144,7 @@ def assembly_text(subject: Subject) -> Answer:
 
 
 @probe
-def metadata_keys(subject: Subject) -> Answer:
+def metadata_keys(subject: Subject) -> ProbeAnswer:
     kernel = subject.require_kernel()
     values: dict[str, Any] = {**kernel.registers, "shared memory": kernel.shared_memory_bytes,
                               "private memory": kernel.private_memory_bytes}  # fmt: skip
@@ -170,7 +170,7 @@ def _documents(subject: Subject) -> Iterator[Mapping[str, Any]]:
 
 
 @probe
-def metadata_version(subject: Subject) -> Answer:
+def metadata_version(subject: Subject) -> ProbeAnswer:
     subject.require_kernel()
     warnings: list[str] = []
     new: list[str] = []
@@ -192,7 +192,7 @@ def _raw(kernel: KernelMetadata, key: str) -> Any:
 
 
 @probe
-def arch_id(subject: Subject) -> Answer:
+def arch_id(subject: Subject) -> ProbeAnswer:
     told = _raw(subject.require_kernel(), "arch_id")
     if not subject.arch:
         raise Unasked("no --offload-arch was taken, so the target is not known")
@@ -204,7 +204,7 @@ def _there(kernel: KernelMetadata | None) -> str:
 
 
 @probe
-def two_carriers(subject: Subject) -> Answer:
+def two_carriers(subject: Subject) -> ProbeAnswer:
     first, second = subject.note_kernel, subject.text_kernel
     if first is None or second is None:
         raise Unasked(f"metadata in the note: {_there(first)}; in -S text: {_there(second)}")
@@ -216,7 +216,7 @@ def two_carriers(subject: Subject) -> Answer:
 
 
 @probe
-def shared_reserve(subject: Subject) -> Answer:
+def shared_reserve(subject: Subject) -> ProbeAnswer:
     told = subject.require_kernel().shared_memory_bytes
     expected = reserve_of(subject.arch)
     evidence = f".shared_memory_size {told} of a kernel without shared memory, {subject.whose_code}"
@@ -233,7 +233,7 @@ def _function(listing: Listing) -> Function:
 
 
 @probe
-def temp_registers(subject: Subject) -> Answer:
+def temp_registers(subject: Subject) -> ProbeAnswer:
     kernel = subject.text_kernel
     if kernel is None:
         raise Unasked("it takes body and metadata of one -S text")
@@ -248,7 +248,7 @@ def temp_registers(subject: Subject) -> Answer:
 
 
 @probe
-def spill_base(subject: Subject) -> Answer:
+def spill_base(subject: Subject) -> ProbeAnswer:
     kernel = subject.require_kernel()
     arguments = _raw(kernel, "args") or ()
     kinds = [one.get(".kind", one.get("kind")) for one in arguments if isinstance(one, Mapping)]
@@ -262,7 +262,7 @@ def spill_base(subject: Subject) -> Answer:
 
 
 @probe
-def listing_lines(subject: Subject) -> Answer:
+def listing_lines(subject: Subject) -> ProbeAnswer:
     listing = subject.listing
     if listing.format != "mcc-s":
         return no(f"it reads as {listing.format}")
@@ -272,7 +272,7 @@ def listing_lines(subject: Subject) -> Answer:
 
 
 @probe
-def pipe_names(subject: Subject) -> Answer:
+def pipe_names(subject: Subject) -> ProbeAnswer:
     found = _function(subject.listing).instructions
     other = sorted({one.mnemonic for one in found if one.pipe in (OTHER, UNKNOWN)})
     pipes = ", ".join(sorted({one.pipe for one in found} - {OTHER, UNKNOWN}))
@@ -280,7 +280,7 @@ def pipe_names(subject: Subject) -> Answer:
 
 
 @probe
-def shared_symbol(subject: Subject) -> Answer:
+def shared_symbol(subject: Subject) -> ProbeAnswer:
     symbols = parse_text(subject.shared_text.require("-S text of a kernel with shared memory")).symbols
     kernel = next((name for name in symbols if "mccprobe_shared" in name), "")
     begin, end = SHARED_SYMBOLS[0].split("{}")
@@ -298,7 +298,7 @@ def _objdump(subject: Subject) -> str:
 
 
 @probe
-def vendor_objdump(subject: Subject) -> Answer:
+def vendor_objdump(subject: Subject) -> ProbeAnswer:
     text = _objdump(subject)
     if text.startswith("error:"):
         return no(text)
@@ -313,10 +313,10 @@ def vendor_objdump(subject: Subject) -> Answer:
 
 
 @probe
-def instruction_dwords(subject: Subject) -> Answer:
+def instruction_dwords(subject: Subject) -> ProbeAnswer:
     """Read in the bytes of the kernel, not in a listing: a disassembler's lines may be of any width."""
     try:
-        symbols = read_code_symbols(parse_elf(subject.image.data, "the device object"))
+        symbols = read_code_symbols(subject.image.elf)
     except MccprobeError as error:
         raise Unasked(f"its code cannot be read: {error.message}") from error
     kernel = next((symbol for symbol in symbols if "mccprobe_probe" in symbol.name and symbol.data), None)
@@ -331,7 +331,7 @@ def instruction_dwords(subject: Subject) -> Answer:
 
 
 @probe
-def device_ir(subject: Subject) -> Answer:
+def device_ir(subject: Subject) -> ProbeAnswer:
     made = subject.device("-S", "-emit-llvm", name="probe.ll")
     if not made.data:
         return no(made.problem)

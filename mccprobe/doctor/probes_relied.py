@@ -7,7 +7,7 @@ from pathlib import Path
 
 from mccprobe.base.process import RunResult
 from mccprobe.doctor.probes import probe
-from mccprobe.doctor.subject import Answer, Subject, Unasked, answer, no, why, yes
+from mccprobe.doctor.subject import ProbeAnswer, Subject, Unasked, answer, no, why, yes
 from mccprobe.objects.binary.metadata import ALL_ONES
 from mccprobe.objects.model.limits import ARTICLE_LIMITS, PUBLIC_LIMITS
 from mccprobe.targets import registry
@@ -27,7 +27,7 @@ DRIVER_FUNCTIONS = (  # of trace/preload/recorder.c
 )  # fmt: skip
 
 
-def _held_against(subject: Subject, arch: str, expected: dict[str, int | None]) -> Answer:
+def _held_against(subject: Subject, arch: str, expected: dict[str, int | None]) -> ProbeAnswer:
     """field of musaDeviceProp -> its number in public, None where there is none."""
     known = {field: number for field, number in expected.items() if number is not None}
     if not known:
@@ -45,19 +45,19 @@ def _arch(subject: Subject) -> str:
 
 
 @probe
-def threads_per_mp(subject: Subject) -> Answer:
+def threads_per_mp(subject: Subject) -> ProbeAnswer:
     arch = _arch(subject)
     return _held_against(subject, arch, {THREADS_PER_MP: PUBLIC_LIMITS[arch].threads_per_mp.value})
 
 
 @probe
-def registers_per_block(subject: Subject) -> Answer:
+def registers_per_block(subject: Subject) -> ProbeAnswer:
     arch = _arch(subject)
     return _held_against(subject, arch, {REGISTERS_PER_BLOCK: PUBLIC_LIMITS[arch].registers_per_block.value})
 
 
 @probe
-def registers_per_mp(subject: Subject) -> Answer:
+def registers_per_mp(subject: Subject) -> ProbeAnswer:
     arch = _arch(subject)
     return _held_against(subject, arch, {REGISTERS_PER_MP: PUBLIC_LIMITS[arch].registers_per_mp.value})
 
@@ -70,27 +70,27 @@ def _article(subject: Subject) -> str:
 
 
 @probe
-def article_threads(subject: Subject) -> Answer:
+def article_threads(subject: Subject) -> ProbeAnswer:
     return _held_against(subject, _article(subject), {THREADS_PER_MP: ARTICLE_LIMITS.threads_per_mp.value})
 
 
 @probe
-def article_registers(subject: Subject) -> Answer:
+def article_registers(subject: Subject) -> ProbeAnswer:
     return _held_against(subject, _article(subject), {REGISTERS_PER_MP: ARTICLE_LIMITS.registers_per_mp.value})
 
 
 @probe
-def shared_per_mp(subject: Subject) -> Answer:
+def shared_per_mp(subject: Subject) -> ProbeAnswer:
     return _held_against(subject, _article(subject), {SHARED_PER_MP: ARTICLE_LIMITS.shared_per_mp.value})
 
 
 @probe
-def l2_bytes(subject: Subject) -> Answer:
+def l2_bytes(subject: Subject) -> ProbeAnswer:
     return _held_against(subject, _article(subject), {L2_SIZE: L2_BYTES})
 
 
 @probe
-def accumulator_floats(subject: Subject) -> Answer:
+def accumulator_floats(subject: Subject) -> ProbeAnswer:
     path = subject.require_root() / "include" / "crt" / "mma.h"
     try:
         text = "".join(path.read_text("utf-8", "replace").split())
@@ -101,7 +101,7 @@ def accumulator_floats(subject: Subject) -> Answer:
 
 
 @probe
-def max_block_is_no_bound(subject: Subject) -> Answer:
+def max_block_is_no_bound(subject: Subject) -> ProbeAnswer:
     found = subject.require_kernel().max_block_size
     if found is None:
         raise Unasked("the metadata has no .max_block_size")
@@ -109,7 +109,7 @@ def max_block_is_no_bound(subject: Subject) -> Answer:
 
 
 @probe
-def all_ones_is_none(subject: Subject) -> Answer:
+def all_ones_is_none(subject: Subject) -> ProbeAnswer:
     raw = subject.require_kernel().raw
     found = raw.get(".barrier_coef", raw.get("barrier_coef"))
     if found is None:
@@ -118,7 +118,7 @@ def all_ones_is_none(subject: Subject) -> Answer:
 
 
 @probe
-def llvm_tools_match(subject: Subject) -> Answer:
+def llvm_tools_match(subject: Subject) -> ProbeAnswer:
     compiler = subject.require_job(JobKind.DEVICE_COMPILE).argv[0]
     elsewhere = not registry.target(subject.toolchain.name).own_tools
     found = [find_tool(name, compiler, elsewhere=elsewhere) for name in ("llc", "opt")]
@@ -128,7 +128,7 @@ def llvm_tools_match(subject: Subject) -> Answer:
 
 
 @probe
-def host_stub(subject: Subject) -> Answer:
+def host_stub(subject: Subject) -> ProbeAnswer:
     whole = subject.whole
     whole.require("a host object")
     found = kernels_in([Path(whole.path)])
@@ -138,7 +138,7 @@ def host_stub(subject: Subject) -> Answer:
 
 
 @probe
-def driver_symbols(subject: Subject) -> Answer:
+def driver_symbols(subject: Subject) -> ProbeAnswer:
     """Linked, not run: no device is needed, but the driver's library."""
     source, target = subject.folder / "driver.cpp", subject.folder / "driver"
     names = DRIVER_FUNCTIONS

@@ -12,7 +12,7 @@ from mccprobe.base.errors import Interrupted, MccprobeError
 from mccprobe.doctor import probes_driver, probes_machine, probes_object, probes_relied
 from mccprobe.doctor.assumptions import Assumption, assumptions
 from mccprobe.doctor.probes import PROBES
-from mccprobe.doctor.subject import STATES, UNCHECKED, Answer, Subject, Unasked
+from mccprobe.doctor.subject import STATES, UNCHECKED, ProbeAnswer, Subject, Unasked
 from mccprobe.doctor.subject import answer as answer_of
 from mccprobe.targets import registry
 from mccprobe.targets.protocol import Claim, Toolchain
@@ -26,7 +26,7 @@ class Checked:
     """An assumption and what came of it."""
 
     assumption: Assumption
-    answer: Answer
+    answer: ProbeAnswer
 
 
 def self_test(
@@ -55,34 +55,34 @@ def _claimed(claim: Claim) -> Assumption:
     return Assumption(claim.id, claim.statement, claim.source, "S", (claim.where,), claim.breaks, probe=claim.id)
 
 
-def _ask_claim(claim: Claim, subject: Subject) -> Answer:
+def _ask_claim(claim: Claim, subject: Subject) -> ProbeAnswer:
     folder = subject.folder / f"claim-{claim.id}"
     folder.mkdir()
     try:
         subject.check_time()
         holds, evidence = claim.ask(subject.toolchain, folder)
     except Unasked as reason:
-        return Answer(UNCHECKED, str(reason))
+        return ProbeAnswer(UNCHECKED, str(reason))
     except Interrupted:
         raise
     except (MccprobeError, OSError) as error:
-        return Answer(UNCHECKED, f"it could not be asked: {error}")
+        return ProbeAnswer(UNCHECKED, f"it could not be asked: {error}")
     return answer_of(holds, evidence)
 
 
-def _ask(assumption: Assumption, subject: Subject) -> Answer:
+def _ask(assumption: Assumption, subject: Subject) -> ProbeAnswer:
     if not assumption.probe:
-        return Answer(UNCHECKED, assumption.unchecked)
+        return ProbeAnswer(UNCHECKED, assumption.unchecked)
     if subject.toolchain.simulated and not assumption.stand_in:
-        return Answer(UNCHECKED, STAND_IN)
+        return ProbeAnswer(UNCHECKED, STAND_IN)
     try:
         return PROBES[assumption.probe](subject)
     except Unasked as reason:
-        return Answer(UNCHECKED, str(reason))
+        return ProbeAnswer(UNCHECKED, str(reason))
     except Interrupted:
         raise
     except (MccprobeError, OSError) as error:  # of the asking, not of what was asked
-        return Answer(UNCHECKED, f"it could not be asked: {error}")
+        return ProbeAnswer(UNCHECKED, f"it could not be asked: {error}")
 
 
 def counted(checked: list[Checked]) -> dict[str, int]:

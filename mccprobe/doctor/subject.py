@@ -62,7 +62,7 @@ int main() {
 
 
 @dataclass(frozen=True)
-class Answer:
+class ProbeAnswer:
     """What a probe found. state: one of STATES. evidence: one line, as seen."""
 
     state: str
@@ -73,15 +73,15 @@ class Unasked(Exception):
     """The probe cannot say anything here; the text says why."""
 
 
-def yes(evidence: str) -> Answer:
-    return Answer(CONFIRMED, evidence)
+def yes(evidence: str) -> ProbeAnswer:
+    return ProbeAnswer(CONFIRMED, evidence)
 
 
-def no(evidence: str) -> Answer:
-    return Answer(CONTRADICTED, evidence)
+def no(evidence: str) -> ProbeAnswer:
+    return ProbeAnswer(CONTRADICTED, evidence)
 
 
-def answer(holds: bool, evidence: str) -> Answer:
+def answer(holds: bool, evidence: str) -> ProbeAnswer:
     """Confirmed or contradicted by the same line of evidence."""
     return yes(evidence) if holds else no(evidence)
 

@@ -19,7 +19,6 @@ from mccprobe.objects.binary.elf import (
     STT_OBJECT,
     Elf,
     iter_symbols,
-    parse_elf,
     read_code_symbols,
 )
 from mccprobe.objects.binary.metadata import MTGPU
@@ -44,7 +43,7 @@ class HostFunction:
 def host_functions(image: DeviceImage) -> tuple[str, list[HostFunction]]:
     """Machine and functions, in the order of their addresses. A damaged file has none."""
     try:
-        elf = parse_elf(image.data, image.origin)
+        elf = image.elf
         symbols = {(one.name, one.section, one.value): one for one in iter_symbols(elf)}.values()  # of both tables
         code = {(symbol.name, symbol.address): len(symbol.data) for symbol in read_code_symbols(elf)}
         stacks = dict(_stack_sizes(elf)) if elf.type != ET_REL else {}

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from mccprobe.oracle.verdict import Verdict
 from mccprobe.search.confidence import EdgeEvidence, later_bad_runs
-from mccprobe.search.ledger import Ledger
+from mccprobe.search.ledger import TrialLedger
 from mccprobe.search.model import Settings
 from mccprobe.search.ordered import Bracket
 from mccprobe.search.trial import Purpose
@@ -19,7 +19,7 @@ from mccprobe.search.trial import Purpose
 EXTRA_CONFIRMATIONS = 2  # of each side, in place of confirmations that gave no verdict
 
 
-def contradictions(ledger: Ledger, good_end: int, edge: Bracket) -> list[int]:
+def contradictions(ledger: TrialLedger, good_end: int, edge: Bracket) -> list[int]:
     """Limits on the wrong side: BAD between the good end and the edge, or GOOD above it."""
     return [
         limit
@@ -29,7 +29,7 @@ def contradictions(ledger: Ledger, good_end: int, edge: Bracket) -> list[int]:
     ]
 
 
-def spot_check(ledger: Ledger, good_end: int, edge: Bracket, settings: Settings) -> None:
+def spot_check(ledger: TrialLedger, good_end: int, edge: Bracket, settings: Settings) -> None:
     """Build and test at most `spot_checks` limits not built yet, seeded random, half on either side
     of the edge. An object that was tested before is not run again, but its verdict is checked."""
     chosen = _choose(ledger, good_end, edge, settings)
@@ -38,7 +38,7 @@ def spot_check(ledger: Ledger, good_end: int, edge: Bracket, settings: Settings)
         ledger.probe(limit, Purpose.SPOT_CHECK)
 
 
-def _choose(ledger: Ledger, good_end: int, edge: Bracket, settings: Settings) -> list[int]:
+def _choose(ledger: TrialLedger, good_end: int, edge: Bracket, settings: Settings) -> list[int]:
     """Limits for the spot checks, lower and upper range in turn; one random limit of each of k equal
     parts of a range, so that they do not crowd and are likely to be different objects."""
     rng = random.Random(settings.seed)
@@ -51,11 +51,11 @@ def _choose(ledger: Ledger, good_end: int, edge: Bracket, settings: Settings) ->
     return [pick[turn] for turn in range(longest) for pick in picks if turn < len(pick)]
 
 
-def _asked(ledger: Ledger, start: int, stop: int) -> int:
+def _asked(ledger: TrialLedger, start: int, stop: int) -> int:
     return sum(start <= limit < stop for limit in ledger.objects)
 
 
-def _pick(ledger: Ledger, start: int, stop: int, count: int, rng: random.Random) -> list[int]:
+def _pick(ledger: TrialLedger, start: int, stop: int, count: int, rng: random.Random) -> list[int]:
     picked: list[int] = []
     for part in range(count):
         low, high = (start + (stop - start) * share // count for share in (part, part + 1))
@@ -78,7 +78,7 @@ class Confirmation:
     contradicted: int | None = None
 
 
-def confirm(ledger: Ledger, edge: Bracket, settings: Settings) -> Confirmation:
+def confirm(ledger: TrialLedger, edge: Bracket, settings: Settings) -> Confirmation:
     """Rerun both sides of the edge: `confirm_repeats` times each, or as the confidence asks for.
 
     Stops at the first run that contradicts. Runs without a verdict are made up for, at most

@@ -31,7 +31,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from mccprobe.search.ledger import Ledger
+from mccprobe.search.ledger import TrialLedger
 from mccprobe.search.model import FailureRate
 
 INTERVAL = 0.95  # of the failure rate
@@ -58,7 +58,7 @@ def log_best(n: int, m: int) -> float:
     return value
 
 
-def later_bad_runs(ledger: Ledger) -> int:
+def later_bad_runs(ledger: TrialLedger) -> int:
     """n: BAD runs of all objects without the very first."""
     return max(0, ledger.bad_runs() - 1)
 

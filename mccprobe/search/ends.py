@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from mccprobe.oracle.verdict import Unbuildable, Verdict
 from mccprobe.search.confidence import unseen_rate
-from mccprobe.search.ledger import Ledger, Stop
+from mccprobe.search.ledger import Stop, TrialLedger
 from mccprobe.search.model import Settings
 from mccprobe.search.ordered import lowest, narrow, speculate
 from mccprobe.search.trial import Purpose
@@ -50,7 +50,7 @@ class Ends:
     notes: tuple[str, ...]
 
 
-def check_ends(ledger: Ledger, settings: Settings) -> Ends:
+def check_ends(ledger: TrialLedger, settings: Settings) -> Ends:
     """Run both ends `endpoint_repeats` times each; less for an object that is known or seen to be mixed.
 
     Raises NoDifference, WrongAtZero, OracleUnusable or Undecided where there is nothing to search.
@@ -83,7 +83,7 @@ def check_ends(ledger: Ledger, settings: Settings) -> Ends:
     return Ends(good, total, tally.mixed, notes)
 
 
-def _repeat(ledger: Ledger, limit: int, purpose: Purpose, times: int) -> Verdict:
+def _repeat(ledger: TrialLedger, limit: int, purpose: Purpose, times: int) -> Verdict:
     """Run an end until it was run `times` times in all, or is known to be mixed. A known verdict is one
     run; a verdict outweighs runs without one."""
     tally = ledger.tally(ledger.require_object(limit))
@@ -113,7 +113,7 @@ def good_end_fails(limit: int, bad: int, runs: int) -> OracleUnusable:
     )
 
 
-def _find_good_end(ledger: Ledger, settings: Settings) -> tuple[int, tuple[str, ...]]:
+def _find_good_end(ledger: TrialLedger, settings: Settings) -> tuple[int, tuple[str, ...]]:
     """Limit 0, or the lowest limit found that is GOOD in its stead, run `endpoint_repeats` times."""
     limit = first = _lowest_built(ledger)
     if limit == 0 and ledger.require_object(0) == ledger.require_object(ledger.total):
@@ -143,7 +143,7 @@ def _find_good_end(ledger: Ledger, settings: Settings) -> tuple[int, tuple[str, 
     return limit, (told,)
 
 
-def _lowest_built(ledger: Ledger) -> int:
+def _lowest_built(ledger: TrialLedger) -> int:
     """The lowest limit found that gives an object; the bad end does. Runs nothing."""
 
     def builds(limit: int) -> bool:
@@ -157,7 +157,7 @@ def _lowest_built(ledger: Ledger) -> int:
     return lowest(0, ledger.total, builds) or ledger.total
 
 
-def _lowest_with_verdict(ledger: Ledger, start: int) -> int:
+def _lowest_with_verdict(ledger: TrialLedger, start: int) -> int:
     """The lowest limit found above `start` that is GOOD or BAD; the bad end is BAD."""
 
     def has_verdict(limit: int) -> bool:

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from mccprobe.oracle.verdict import Unbuildable, Verdict
 from mccprobe.search.confidence import failure_rate
 from mccprobe.search.ends import Undecided, good_end_fails
-from mccprobe.search.ledger import Ledger
+from mccprobe.search.ledger import TrialLedger
 from mccprobe.search.model import FailureRate
 from mccprobe.search.posterior import Segment, gather, posterior, proven, worth_learning_rate
 from mccprobe.search.trial import Purpose
@@ -46,7 +46,7 @@ class FlakyEdge:
 class FlakySearch:
     """State of one search in (good end, bad end]; everything that was run before counts as evidence."""
 
-    def __init__(self, ledger: Ledger, good_end: int, bad_end: int, confidence: float) -> None:
+    def __init__(self, ledger: TrialLedger, good_end: int, bad_end: int, confidence: float) -> None:
         self.ledger = ledger
         self.good_end = good_end
         self.bad_end = bad_end

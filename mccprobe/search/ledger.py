@@ -63,7 +63,7 @@ class Tally:
             self.unresolved += 1
 
 
-class Ledger:
+class TrialLedger:
     """All that is known of one target, and the log of how it became known."""
 
     def __init__(

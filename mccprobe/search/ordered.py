@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from mccprobe.oracle.verdict import Verdict
-from mccprobe.search.ledger import Ledger
+from mccprobe.search.ledger import TrialLedger
 from mccprobe.search.trial import Purpose
 
 Remaining = Callable[[int, int, int], None]  # low, high, probes left at most (without unresolved limits)
@@ -96,7 +96,7 @@ def speculate(low: int, high: int, unresolved: Sequence[int], width: int, prefer
 
 
 def narrow(
-    ledger: Ledger,
+    ledger: TrialLedger,
     low: int,
     high: int,
     purpose: Purpose,

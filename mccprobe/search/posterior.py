@@ -28,7 +28,7 @@ from dataclasses import dataclass
 
 from mccprobe.oracle.verdict import Verdict
 from mccprobe.search.confidence import later_bad_runs, log_best
-from mccprobe.search.ledger import Ledger
+from mccprobe.search.ledger import TrialLedger
 
 ALREADY_BAD_SHARE = 0.1  # prior of "bad already at the good end": rare, but real (ungated passes)
 UNREACHABLE = 1 << 20  # GOOD runs that nobody would make
@@ -79,7 +79,7 @@ class Segment:
         return (self.n + 1) / (self.n + self.lucky + 2)
 
 
-def gather(ledger: Ledger, low: int, high: int) -> Evidence:
+def gather(ledger: TrialLedger, low: int, high: int) -> Evidence:
     """Evidence from the ledger for a first bad limit in (low, high], `high` known to be bad.
 
     GOOD runs of an object count at its highest limit below `high`: a first bad limit at or below

@@ -36,7 +36,7 @@ from mccprobe.search.ends import (
     good_end_fails,
 )
 from mccprobe.search.flaky import FlakySearch
-from mccprobe.search.ledger import BudgetReached, Ledger, Stop
+from mccprobe.search.ledger import BudgetReached, Stop, TrialLedger
 from mccprobe.search.model import (
     Edge,
     FailureRate,
@@ -82,7 +82,7 @@ def bisect(
     limit to ask early, such as the last one of the mid-end (above it compiles are cheaper).
     Exceptions of the target pass through; everything else that can go wrong is a status.
     """
-    ledger = Ledger(target, known=known, max_runs=settings.max_runs, on_trial=on_trial)
+    ledger = TrialLedger(target, known=known, max_runs=settings.max_runs, on_trial=on_trial)
     return _Search(ledger, settings, remaining, prefer).result()
 
 
@@ -90,7 +90,11 @@ class _Search:
     """One search, as far as it got: what is here when it stops is told in the result."""
 
     def __init__(
-        self, ledger: Ledger, settings: Settings, remaining: Remaining | None, prefer: Callable[[], int | None] | None
+        self,
+        ledger: TrialLedger,
+        settings: Settings,
+        remaining: Remaining | None,
+        prefer: Callable[[], int | None] | None,
     ) -> None:
         self.ledger = ledger
         self.prefer = prefer

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from mccprobe.oracle.verdict import Verdict
-from mccprobe.search.ledger import Ledger
+from mccprobe.search.ledger import TrialLedger
 from mccprobe.search.model import Settings
 from mccprobe.search.ordered import Bracket, narrow
 from mccprobe.search.trial import Purpose
 
 
-def profile(ledger: Ledger, good_end: int, settings: Settings) -> list[Bracket]:
+def profile(ledger: TrialLedger, good_end: int, settings: Settings) -> list[Bracket]:
     """Every edge, ascending, GOOD to BAD and BAD to GOOD in turn; both ends are among the limits asked.
 
     With stride 1 these are exactly the edges of a linear scan, at one run for each distinct object.

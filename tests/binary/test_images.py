@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from mccprobe.base.errors import BadBundle, BadElf, InputError
+from mccprobe.objects.binary import elf, read
 from mccprobe.objects.binary.read import code_symbols, images_of, is_listing, read_images, read_kernels, read_notes
 
 from .writer import (
@@ -242,3 +243,18 @@ def test_listings(text: str) -> None:
 )
 def test_other_texts_are_no_listings(text: str) -> None:
     assert not is_listing(text.encode())
+
+
+def test_headers_are_parsed_once_for_all_readers(monkeypatch: pytest.MonkeyPatch) -> None:
+    image = images_of(BUNDLE, "k.o")[0]
+    parsed: list[int] = []
+
+    def counted(data: bytes, origin: str = "") -> elf.Elf:
+        parsed.append(len(data))
+        return parse(data, origin)
+
+    parse = elf.parse_elf
+    for module in (elf, read):
+        monkeypatch.setattr(module, "parse_elf", counted)
+    assert read_kernels(image)[0] and read_notes(image) and code_symbols(image) == []
+    assert parsed == [len(DEVICE)]

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import fcntl
-import json
+import hashlib
 import os
 import signal
+import tarfile
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -21,7 +21,7 @@ from mccprobe.tuning.check.build import BuildFailure
 from mccprobe.tuning.check.check import GateReport
 from mccprobe.tuning.cycle import edit
 from mccprobe.tuning.cycle.run import LATEST, write_summary
-from mccprobe.tuning.cycle.versions import FOLDER, EditStore, Version, digest_of, read_version
+from mccprobe.tuning.cycle.versions import FOLDER, EditStore, read_version, version_of
 
 TOML = """schema_version = 1
 name = "mine"
@@ -113,7 +113,7 @@ def test_a_wrong_edit_is_not_kept(kernel: KernelSpec, gate: Gate) -> None:
     assert read_version(kernel).digest == good
     assert any("the edit is kept in" in note for note in back.notes)
     store = EditStore(kernel)
-    kept_edits = [store.load(path.name).files[source(kernel)][0] for path in store.versions.iterdir()]
+    kept_edits = [store.load(path.stem).files[source(kernel)][0] for path in store.versions.iterdir()]
     assert WRONG.encode() in kept_edits  # nothing of the user's work is lost
 
 
@@ -207,8 +207,7 @@ def test_an_edit_that_breaks_kernel_toml_can_be_reverted(kernel: KernelSpec, gat
 
 def test_a_damaged_version_is_not_put_back(kernel: KernelSpec, gate: Gate) -> None:
     good = edit.begin(kernel, gate).version
-    for path in (EditStore(kernel).versions / good).glob("[0-9]*"):
-        path.write_text("damaged")
+    EditStore(kernel).place(good).write_text("damaged")
     source(kernel).write_text("right, and mine\n")
     with pytest.raises(BadDataFile, match="changed since"):
         edit.revert(kernel.folder)
@@ -339,10 +338,12 @@ def crafted(kernel: KernelSpec, path: str, text: str = "pwned\n") -> str:
     version = read_version(kernel)
     files = {**version.files, Path(os.path.normpath(kernel.folder / path)): (text.encode(), 0o644)}
     with store.locked():
-        whole = Version(digest_of(kernel, files), files)
+        whole = version_of(kernel, files)
         store.keep(whole)
         store.write_state("good.json", {"schema_version": 1, "digest": whole.digest})
-        store.open_edit({"schema_version": 1, "from": whole.digest, "test": None, "reverting": False})
+        store.write_state(
+            "open.json", {"schema_version": 1, "from": whole.digest, "test": None, "reverting": False}
+        )
     return whole.digest
 
 
@@ -367,17 +368,37 @@ def test_a_hidden_path_is_refused(kernel: KernelSpec, path: str) -> None:
         EditStore(kernel).load(digest)
 
 
-@pytest.mark.parametrize("entry", [
-    {"path": "/etc/motd"}, {"path": 5}, {"path": "a\0b"}, {"file": "../../good.json"}, {"file": 0}, {"mode": 1 << 20},
-    {"mode": -1}, {"mode": "x"},
-])  # fmt: skip
-def test_a_manifest_that_keep_did_not_write_is_refused(kernel: KernelSpec, gate: Gate, entry: dict[str, Any]) -> None:
-    digest = edit.begin(kernel, gate).version
-    file = EditStore(kernel).versions / digest / "manifest.json"
-    manifest = json.loads(file.read_text())
-    file.write_text(json.dumps([{**manifest[0], **entry}, *manifest[1:]]))
+def _member(name: str, kind: bytes = tarfile.REGTYPE, **fields: object) -> tarfile.TarInfo:
+    member = tarfile.TarInfo(name)
+    member.type = kind
+    for field, value in fields.items():
+        setattr(member, field, value)
+    return member
+
+
+STRANGE_MEMBERS = (
+    _member("/etc/motd"),
+    _member("sub", tarfile.DIRTYPE),
+    _member("k.mu", tarfile.SYMTYPE, linkname="/etc/motd"),
+    _member("k.mu", tarfile.LNKTYPE, linkname="k.h"),
+    _member("k.mu", tarfile.CHRTYPE),
+    _member("k.mu", tarfile.FIFOTYPE),
+    _member("k.mu", tarfile.GNUTYPE_SPARSE),
+    _member("k.mu", size=1 << 40),
+)
+
+
+@pytest.mark.parametrize("member", STRANGE_MEMBERS, ids=lambda one: f"{one.name} {one.type!r} {one.size}")
+def test_an_archive_that_keep_did_not_write_is_refused(kernel: KernelSpec, gate: Gate, member: tarfile.TarInfo) -> None:
+    edit.begin(kernel, gate)
+    store = EditStore(kernel)
+    data = member.tobuf(tarfile.GNU_FORMAT) + bytes(2 * tarfile.BLOCKSIZE)
+    digest = hashlib.sha256(data).hexdigest()[:32]
+    store.place(digest).write_bytes(data)
+    store.write_state("good.json", {"schema_version": 1, "digest": digest})
     with pytest.raises(BadDataFile):
         edit.revert(kernel.folder)
+    assert source(kernel).read_text() == RIGHT
 
 
 @pytest.mark.parametrize("digest", ["../../../elsewhere", "/tmp/x", "", 5, None])

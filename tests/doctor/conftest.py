@@ -10,7 +10,7 @@ import pytest
 
 from mccprobe.doctor.assumptions import assumptions
 from mccprobe.doctor.selftest import self_test
-from mccprobe.doctor.subject import Answer
+from mccprobe.doctor.subject import ProbeAnswer
 from mccprobe.targets.mcc import toolchain as mcc_module
 from mccprobe.targets.mcc.toolchain import MccPaths, mcc_toolchain
 from mccprobe.targets.sim.build import sim_sdk
@@ -51,7 +51,7 @@ obedient() {
 driver_call() { obedient "$@"; }
 """
 MakeMcc = Callable[..., Path]
-Ask = Callable[..., Mapping[str, Answer]]
+Ask = Callable[..., Mapping[str, ProbeAnswer]]
 
 
 @pytest.fixture(autouse=True)
@@ -100,7 +100,7 @@ def broken(tmp_path: Path, sdk: Path, monkeypatch: pytest.MonkeyPatch) -> MakeMc
 def ask() -> Ask:
     """`ask(mcc, "jobs-shown")`: what the self-test says of these assumptions, by id."""
 
-    def run(mcc: Path | str, *ids: str, timeout_s: float = 120) -> Mapping[str, Answer]:
+    def run(mcc: Path | str, *ids: str, timeout_s: float = 120) -> Mapping[str, ProbeAnswer]:
         table = [one for one in assumptions() if one.id in ids]
         assert len(table) == len(ids), "an id that is not in the table"
         toolchain = mcc_toolchain(MccPaths(str(mcc)))

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from mccprobe.doctor.subject import CONFIRMED, CONTRADICTED, UNCHECKED, Answer
+from mccprobe.doctor.subject import CONFIRMED, CONTRADICTED, UNCHECKED, ProbeAnswer
 
 pytestmark = [pytest.mark.toolchain("clang-14"), pytest.mark.clean]
 
 MakeMcc = Callable[..., Path]
-Ask = Callable[..., Mapping[str, Answer]]
+Ask = Callable[..., Mapping[str, ProbeAnswer]]
 FAKES = Path(__file__).resolve().parents[1] / "fakes"
 
 # the one thing that each compiler does wrong
@@ -104,7 +104,7 @@ def test_a_compiler_that_compiles_nothing_contradicts_one_thing_and_leaves_the_r
 ) -> None:
     mcc = broken('device_compile() { echo "error: not today" >&2; return 1; }')
     found = ask(mcc, "device-source", "raw-bundle", "device-elf", "no-compile-cache", "program-runs")
-    assert found["device-source"] == Answer(CONTRADICTED, "error: not today")
+    assert found["device-source"] == ProbeAnswer(CONTRADICTED, "error: not today")
     assert {found[name].state for name in found if name != "device-source"} == {UNCHECKED}
     assert "not today" in found["device-elf"].evidence
 
@@ -113,7 +113,7 @@ def test_one_refused_flag_is_named(broken: MakeMcc, ask: Ask) -> None:
     said = "error: Unknown command line argument"
     mcc = broken(f'driver_call() {{ refuse "-mtgpu-if-convert*" "{said}" "$@"; }}')
     found = ask(mcc, "shipped-flags")["shipped-flags"]
-    assert found == Answer(CONTRADICTED, "refused: mtgpu-if-convert")
+    assert found == ProbeAnswer(CONTRADICTED, "refused: mtgpu-if-convert")
 
 
 def test_the_toolkit_and_what_is_in_it(broken: MakeMcc, ask: Ask) -> None:
@@ -136,13 +136,13 @@ def test_the_toolkit_and_what_is_in_it(broken: MakeMcc, ask: Ask) -> None:
 
 def test_a_compiler_that_takes_no_pins(broken: MakeMcc, ask: Ask) -> None:
     mcc = broken('driver_call() { refuse "--musa-path=*" "error: unknown argument:" "$@"; }', toolkit=True)
-    assert ask(mcc, "toolkit-pins")["toolkit-pins"] == Answer(CONTRADICTED, "taken: --musa-path-ignore-env")
+    assert ask(mcc, "toolkit-pins")["toolkit-pins"] == ProbeAnswer(CONTRADICTED, "taken: --musa-path-ignore-env")
 
 
 def test_a_version_file_of_another_form(broken: MakeMcc, ask: Ask) -> None:
     mcc = broken(toolkit=True)
     (mcc.parents[1] / "version.json").write_text('{"release": 1}', encoding="utf-8")
-    assert ask(mcc, "version-json")["version-json"] == Answer(CONTRADICTED, "keys: release")
+    assert ask(mcc, "version-json")["version-json"] == ProbeAnswer(CONTRADICTED, "keys: release")
 
 
 def test_tools_beside_mcc(broken: MakeMcc, ask: Ask) -> None:

@@ -15,9 +15,9 @@ from typing import Any
 
 import pytest
 
-from mccprobe.doctor.subject import CONFIRMED, CONTRADICTED, UNCHECKED, Answer
+from mccprobe.doctor.subject import CONFIRMED, CONTRADICTED, UNCHECKED, ProbeAnswer
 
-Ask = Callable[..., Mapping[str, Answer]]
+Ask = Callable[..., Mapping[str, ProbeAnswer]]
 Make = Callable[..., Path]
 FAKES = Path(__file__).resolve().parents[1] / "fakes"
 KERNEL = "_Z14mccprobe_probePfi"
@@ -156,8 +156,8 @@ def test_one_changed_thing_is_contradicted(name: str, sdk_that_writes: Make, ask
 
 def test_a_key_about_spills_would_be_a_better_sign(sdk_that_writes: Make, ask: Ask) -> None:
     found = ask(sdk_that_writes(kernel={"spill_count": 3}), "spill-base", "metadata-version")
-    assert found["spill-base"] == Answer(CONTRADICTED, "there is a key about spills: .spill_count")
-    assert found["metadata-version"] == Answer(CONTRADICTED, "new keys: .spill_count")
+    assert found["spill-base"] == ProbeAnswer(CONTRADICTED, "there is a key about spills: .spill_count")
+    assert found["metadata-version"] == ProbeAnswer(CONTRADICTED, "new keys: .spill_count")
 
 
 def test_the_cut_is_read_in_the_bytes_whatever_a_listing_shows(sdk_that_writes: Make, ask: Ask) -> None:
@@ -222,4 +222,4 @@ def test_device_ir_of_a_device_triple(
     )
     mcc.write_text("#!/bin/sh\n" + mcc.read_text("utf-8"), encoding="utf-8")
     mcc.chmod(0o755)
-    assert ask(mcc, "device-ir")["device-ir"] == Answer(CONFIRMED, "target triple mtgpu-mt-musa")
+    assert ask(mcc, "device-ir")["device-ir"] == ProbeAnswer(CONFIRMED, "target triple mtgpu-mt-musa")

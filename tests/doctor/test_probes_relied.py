@@ -10,13 +10,13 @@ import pytest
 
 from mccprobe.doctor.probes_machine import RUNTIME_SYMBOLS
 from mccprobe.doctor.probes_relied import DRIVER_FUNCTIONS
-from mccprobe.doctor.subject import CONFIRMED, CONTRADICTED, UNCHECKED, Answer
+from mccprobe.doctor.subject import CONFIRMED, CONTRADICTED, UNCHECKED, ProbeAnswer
 from mccprobe.tuning.trace.library import SOURCE
 
 pytestmark = [pytest.mark.toolchain("clang-14"), pytest.mark.clean]
 
 MakeMcc = Callable[..., Path]
-Ask = Callable[..., Mapping[str, Answer]]
+Ask = Callable[..., Mapping[str, ProbeAnswer]]
 LIMITS = (
     "threads-per-mp", "registers-per-block", "registers-per-mp", "article-threads", "article-registers",
     "shared-per-mp", "l2-cache",
@@ -82,23 +82,23 @@ def test_tools_of_another_llvm(broken: MakeMcc, ask: Ask) -> None:
 
 
 def test_a_kernel_without_a_host_stub(broken: MakeMcc, ask: Ask) -> None:
-    assert ask(broken(), "host-stub")["host-stub"] == Answer(
+    assert ask(broken(), "host-stub")["host-stub"] == ProbeAnswer(
         CONFIRMED, "kernels with a host stub: mccprobe_probe"
     )
     empty = ('driver_call() { case " $* " in *" -### "* | *--musa-device-only*) obedient "$@" ;; '
              '*) echo "int x;" | clang-14 -x c -c - -o "$(output_of "$@")" ;; esac; }')  # fmt: skip
-    assert ask(broken(empty), "host-stub")["host-stub"] == Answer(CONTRADICTED, "kernels with a host stub: none")
+    assert ask(broken(empty), "host-stub")["host-stub"] == ProbeAnswer(CONTRADICTED, "kernels with a host stub: none")
 
 
 def test_functions_of_the_driver(broken: MakeMcc, ask: Ask) -> None:
-    def said(script: str) -> Answer:
+    def said(script: str) -> ProbeAnswer:
         return ask(broken(f'driver_call() {{ case " $* " in *" -lmusa "*) {script} ;; *) obedient "$@" ;; esac; }}'),
                    "driver-symbols")["driver-symbols"]  # fmt: skip
 
-    assert said(":") == Answer(CONFIRMED, "all link")
+    assert said(":") == ProbeAnswer(CONFIRMED, "all link")
     assert said('echo "ld: cannot find -lmusa: error" >&2; exit 1').state == UNCHECKED
     lacking = 'grep -q muLaunchKernel "$3" || exit 0; echo "undefined reference to \\`muModuleLoadDataEx\'" >&2; exit 1'
-    assert said(lacking) == Answer(CONTRADICTED, "not in libmusa: muModuleLoadDataEx")
+    assert said(lacking) == ProbeAnswer(CONTRADICTED, "not in libmusa: muModuleLoadDataEx")
 
 
 def test_they_are_the_functions_that_the_recorder_stands_in_front_of() -> None:

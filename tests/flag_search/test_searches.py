@@ -26,11 +26,11 @@ from mccprobe.journal.book import Book
 from mccprobe.oracle.verdict import Outcome, Verdict
 from mccprobe.tuning.check.build import BuildFailure
 from mccprobe.tuning.flag_search.ablation import ablate
-from mccprobe.tuning.flag_search.evaluate import Evaluator, Limits
+from mccprobe.tuning.flag_search.evaluate import Evaluator, SearchLimits
 from mccprobe.tuning.flag_search.record import Recorder
 from mccprobe.tuning.flag_search.run import Hooks, SearchRequest, run_search
 from mccprobe.tuning.flag_search.shares import Measured, Share, exact_share, paired
-from mccprobe.tuning.flag_search.space import AS_IT_IS, Choice, Dimension, Point, Space
+from mccprobe.tuning.flag_search.space import AS_IT_IS, Dimension, Point, Setting, Space
 from mccprobe.tuning.flag_search.strategies import article, exhaustive, smallest_wrong
 from mccprobe.tuning.flag_search.subjects import COMPILED_ONLY, Made
 
@@ -42,7 +42,7 @@ def make_space(*names: str, groups: dict[str, str] | None = None, values: int = 
     made = []
     for name in names:
         texts = [name, *(f"{name}{number}" for number in range(2, values + 1))]
-        choices = (AS_IT_IS, *(Choice(text, (text,)) for text in texts))
+        choices = (AS_IT_IS, *(Setting(text, (text,)) for text in texts))
         made.append(Dimension(name, (groups or {}).get(name, "ir"), choices, name))
     return Space(tuple(made), "test")
 
@@ -149,14 +149,14 @@ def open_search(tmp_path: Path) -> Iterator[Callable[..., Opened]]:
     executor = LocalExecutor(2)
     journals: list[Journal] = []
 
-    def make(space: Space, subject: TableSubject, meter: Any = None, limits: Limits | None = None) -> Opened:
+    def make(space: Space, subject: TableSubject, meter: Any = None, limits: SearchLimits | None = None) -> Opened:
         for journal in journals:
             journal.close()
         run = RunDirectory(tmp_path / "run")
         journals.append(Journal(run.journal))
         evaluator = Evaluator(
             space, subject, meter or TableMeter(subject), journals[-1], executor, run.root / "builds",
-            limits or Limits(),
+            limits or SearchLimits(),
         )  # fmt: skip
         return Opened(evaluator, run, journals[-1])
 
@@ -229,7 +229,8 @@ def test_exhaustive_is_the_best_of_all_that_are_right(seed: int) -> None:
     with tempfile.TemporaryDirectory() as folder:
         run = RunDirectory(Path(folder))
         journal = Journal(run.journal)
-        evaluator = Evaluator(space, subject, TableMeter(subject), journal, executor, Path(folder) / "builds", Limits())
+        builds = Path(folder) / "builds"
+        evaluator = Evaluator(space, subject, TableMeter(subject), journal, executor, builds, SearchLimits())
         evaluator.one(space.baseline)
         best = exhaustive(evaluator, 8)
         journal.close()
@@ -338,7 +339,7 @@ def test_shares_with_noise_have_intervals(open_search: OpenSearch) -> None:
 def test_a_budget_of_trials(open_search: OpenSearch) -> None:
     space = make_space("a", "b", "c")
     subject = TableSubject(additive(a=0.9))
-    evaluator = open_search(space, subject, None, Limits(max_trials=5)).evaluator
+    evaluator = open_search(space, subject, None, SearchLimits(max_trials=5)).evaluator
     with pytest.raises(BudgetSpent):
         exhaustive(evaluator, 8)
     assert len(evaluator.trials) == 5 == len(subject.builds)

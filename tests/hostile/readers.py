@@ -222,10 +222,10 @@ def rows() -> tuple[Reader, ...]:
         ),
         row(
             "edit-folder",
-            "json",
+            "binary",
             "cycle.versions.EditStore.load",
             travels.read_edit_folder,
-            jsons([{"file": "0", "path": "a.mu", "mode": 420}], {"digest": "abc", "open": True}),
+            travels.tar_seeds,
         ),
         row(
             "depends",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import hashlib
 import io
 import json
 import re
@@ -264,17 +265,15 @@ def test_messages_are_bounded() -> None:
     assert len(error.message) < 2100 and len(error.hint) < 2100 and "998000 characters left out" in str(error)
 
 
-def test_kept_versions_with_odd_modes(tmp_path: Path) -> None:
-    from mccprobe.tuning.cycle.versions import FOLDER, EditStore
+def test_kept_versions_that_are_no_archive(tmp_path: Path) -> None:
+    from mccprobe.tuning.cycle.versions import EditStore
 
     from .outputs import shipped_gemm
 
     store = EditStore(replace(shipped_gemm(), path=tmp_path / "kernel.toml"))
-    place = tmp_path / FOLDER / "versions" / "abc"
-    place.mkdir(parents=True)
-    (place / "0").write_bytes(b"x")
-    odd = (b'[{"file": "0", "path": "a.mu", "mode": Infinity}]', b'[{"file": "0", "path": "\\ud800", "mode": 420}]')
-    for text in (*odd, DEEP):
-        (place / "manifest.json").write_bytes(text)
+    store.versions.mkdir(parents=True)
+    for data in (b"", b"\xff" * 512, gzip.compress(bytes(10240)), DEEP):
+        digest = hashlib.sha256(data).hexdigest()[:32]
+        store.place(digest).write_bytes(data)
         with pytest.raises(BadDataFile, match="cannot be read"):
-            store.load("abc")
+            store.load(digest)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from mccprobe.explain.bundle.repro import GONE, PRESENT, Build, Check, Repro, repro_script
+from mccprobe.explain.bundle.repro import GONE, PRESENT, Check, Repro, ReproBuild, repro_script
 
 from .reader import ROOT
 from .test_names import NAMES, STEERING
@@ -68,7 +68,7 @@ def written(name: str, folder: Path, fault: str) -> Repro:
     check = Check("reference", ("PROGRAM", name), 20.0, b"good\n")
     return Repro(
         name, "clang", False, str(compiler), (f"-D{name}",), source, (header + ".o",),
-        Build("bad", (f"--fault={fault}", name), ()), Build("good", (name,), ("-Wl," + name,)), check,
+        ReproBuild("bad", (f"--fault={fault}", name), ()), ReproBuild("good", (name,), ("-Wl," + name,)), check,
         {source: b"int x;\n", header: name.encode("utf-8", "surrogateescape"), f"{source}.2": b"END_OF_FILE\n"}, False,
     )  # fmt: skip
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import json
 from dataclasses import replace
 from functools import cache
@@ -134,14 +135,13 @@ def read_edit_folder(data: bytes, scratch: Path) -> object:
     from mccprobe.tuning.cycle.versions import FOLDER, EditStore
 
     store = EditStore(replace(shipped_gemm(), path=scratch / "kernel.toml"))
-    place = scratch / FOLDER / "versions" / "abc"
-    place.mkdir(parents=True, exist_ok=True)
-    (place / "0").write_bytes(b"x")
-    (place / "manifest.json").write_bytes(data)
+    digest = hashlib.sha256(data).hexdigest()[:32]
+    store.versions.mkdir(parents=True, exist_ok=True)
+    store.place(digest).write_bytes(data)
     (scratch / FOLDER / "good.json").write_bytes(data)
     with contextlib.suppress(MccprobeError):
         store.state("good.json")
-    return store.load("abc")
+    return store.load(digest)
 
 
 def read_depends(data: bytes, scratch: Path) -> object:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from mccprobe.oracle.kernel.spec import Outcome, find_shipped_kernels, load_kernel
+from mccprobe.oracle.kernel.spec import ExpectedOutcome, find_shipped_kernels, load_kernel
 from mccprobe.targets.sim.build import sim_sdk
 from mccprobe.targets.sim.toolchain import SimToolchain
 from mccprobe.tuning.check.build import BuiltKernel, build_kernel
@@ -23,7 +23,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         metafunc.parametrize(("kernel", "expected", "on"), lines, ids=names)
 
 
-def _name(on: Outcome) -> str:
+def _name(on: ExpectedOutcome) -> str:
     return "+".join(f"{name}={value}" for name, value in (*on.settings, *on.defines)) or "default"
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from mccprobe.base.errors import CompilerNotFound
-from mccprobe.oracle.kernel.spec import Expected, KernelSpec, Outcome, find_shipped_kernels, load_kernel
+from mccprobe.oracle.kernel.spec import Expected, ExpectedOutcome, KernelSpec, find_shipped_kernels, load_kernel
 from mccprobe.oracle.verdict import Verdict
 from mccprobe.targets.nvidia.toolchain import LEAST_CAPABILITY, CudaToolchain, cuda_toolchain
 from mccprobe.tuning.check.build import BuiltKernel, build_kernel, run_case
@@ -36,7 +36,7 @@ def cuda() -> CudaToolchain:
 @pytest.mark.toolchain("nvcc")
 @pytest.mark.parametrize(("kernel", "entry", "on"), LINES, ids=NAMES)
 def test_verdict_on_a_gpu(
-    cuda: CudaToolchain, kernel: KernelSpec, entry: Expected, on: Outcome, tmp_path: Path
+    cuda: CudaToolchain, kernel: KernelSpec, entry: Expected, on: ExpectedOutcome, tmp_path: Path
 ) -> None:
     built = build_kernel(kernel, cuda, defines=dict(on.defines), folder=tmp_path)
     assert isinstance(built, BuiltKernel), built

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from mccprobe.oracle.kernel.spec import Expected, KernelSpec, Outcome, find_shipped_kernels, load_kernel
+from mccprobe.oracle.kernel.spec import Expected, ExpectedOutcome, KernelSpec, find_shipped_kernels, load_kernel
 from mccprobe.oracle.verdict import Verdict
 from mccprobe.tuning.check.build import BuiltKernel, CaseResult, run_case
 from mccprobe.tuning.check.cases import DispatchTable, PlannedCase
@@ -25,7 +25,7 @@ def run(built: Built, folder: Path, case: str, *, seed: int = 1, **defines: str)
 
 @pytest.mark.toolchain
 def test_verdict_on_the_stand_in(
-    built: Built, monkeypatch: pytest.MonkeyPatch, kernel: KernelSpec, expected: Expected, on: Outcome
+    built: Built, monkeypatch: pytest.MonkeyPatch, kernel: KernelSpec, expected: Expected, on: ExpectedOutcome
 ) -> None:
     for variable, value in on.settings:
         monkeypatch.setenv(variable, value)

@@ -8,7 +8,7 @@ from search_fakes import RuleTarget, parse_rules
 from mccprobe.oracle.verdict import Verdict
 from mccprobe.search.ends import OracleUnusable, check_ends
 from mccprobe.search.flaky import UNRESOLVED_RUNS, FlakySearch
-from mccprobe.search.ledger import Ledger
+from mccprobe.search.ledger import TrialLedger
 from mccprobe.search.model import Settings
 from mccprobe.search.procedure import Status, bisect
 from mccprobe.search.trial import Purpose
@@ -16,8 +16,8 @@ from mccprobe.search.trial import Purpose
 FLAKY = "the check is flaky: the bad end (limit 8) is BAD and GOOD"
 
 
-def ledger_of(target: RuleTarget) -> Ledger:
-    return Ledger(target, known={}, max_runs=None, on_trial=None)
+def ledger_of(target: RuleTarget) -> TrialLedger:
+    return TrialLedger(target, known={}, max_runs=None, on_trial=None)
 
 
 @pytest.mark.parametrize(

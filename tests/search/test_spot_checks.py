@@ -6,7 +6,7 @@ import pytest
 from search_fakes import RuleTarget, parse_rules
 
 from mccprobe.search.checks import contradictions, spot_check
-from mccprobe.search.ledger import Ledger
+from mccprobe.search.ledger import TrialLedger
 from mccprobe.search.model import Settings
 from mccprobe.search.ordered import Bracket
 from mccprobe.search.trial import Purpose
@@ -14,15 +14,15 @@ from mccprobe.search.trial import Purpose
 TOTAL, LOW, HIGH = 40, 9, 10  # below the edge 1 to 8 are open, above it 11 to 39
 
 
-def asked_ledger(*extra: int, rules: str = "bad if n >= 10") -> Ledger:
+def asked_ledger(*extra: int, rules: str = "bad if n >= 10") -> TrialLedger:
     """A search that stands at its edge: both ends, both sides of the edge and `extra` were asked."""
-    ledger = Ledger(RuleTarget(TOTAL, parse_rules([rules])), known={}, max_runs=None, on_trial=None)
+    ledger = TrialLedger(RuleTarget(TOTAL, parse_rules([rules])), known={}, max_runs=None, on_trial=None)
     for limit in (0, TOTAL, LOW, HIGH, *extra):
         ledger.probe(limit, Purpose.SEARCH)
     return ledger
 
 
-def checked(ledger: Ledger, spot_checks: int, *, good_end: int = 0) -> list[int]:
+def checked(ledger: TrialLedger, spot_checks: int, *, good_end: int = 0) -> list[int]:
     spot_check(ledger, good_end, Bracket(LOW, HIGH, ()), Settings(spot_checks=spot_checks))
     return [trial.limit for trial in ledger.log if trial.purpose is Purpose.SPOT_CHECK]
 

@@ -20,7 +20,7 @@ from mccprobe.build.executor import LocalExecutor
 from mccprobe.cli.recheck_cmd import recheck as command
 from mccprobe.explain.bundle import archive as bundle_archive
 from mccprobe.explain.bundle.archive import unpack, write_archive
-from mccprobe.explain.bundle.recheck import Answer, Recheck, compared, read_report, recheck
+from mccprobe.explain.bundle.recheck import Recheck, Recurrence, compared, read_report, recheck
 from mccprobe.explain.deadline import Deadline
 from mccprobe.oracle.verdict import Outcome, Verdict
 from mccprobe.report.record import BisectReport, Culprit, Status
@@ -214,21 +214,27 @@ OTHER = Culprit("InstCombinePass", "instcombine", "main", "main", "log", 11, 20)
 @pytest.mark.parametrize(
     ("changes", "status", "culprit", "reason", "answer"),
     [
-        ({}, Status.FOUND, NOW, "prints '0'", Answer.STILL_THERE),
-        ({}, Status.FOUND, NOW, "prints '7'", Answer.STILL_THERE),
-        ({}, Status.FOUND, OTHER, "prints '0'", Answer.CHANGED),
-        ({}, Status.FOUND, NOW, "signal SIGSEGV, prints ''", Answer.CHANGED),
-        ({}, Status.WRONG_AT_ZERO, None, "prints '0'", Answer.CHANGED),
-        ({}, Status.UNDECIDED, None, "prints '0'", Answer.CANNOT_TELL),
-        ({"culprit": None, "status": "wrong-at-zero"}, Status.WRONG_AT_ZERO, None, "prints '0'", Answer.STILL_THERE),
-        ({"culprit": None, "status": "wrong-at-zero"}, Status.FOUND, NOW, "prints '0'", Answer.CHANGED),
+        ({}, Status.FOUND, NOW, "prints '0'", Recurrence.STILL_THERE),
+        ({}, Status.FOUND, NOW, "prints '7'", Recurrence.STILL_THERE),
+        ({}, Status.FOUND, OTHER, "prints '0'", Recurrence.CHANGED),
+        ({}, Status.FOUND, NOW, "signal SIGSEGV, prints ''", Recurrence.CHANGED),
+        ({}, Status.WRONG_AT_ZERO, None, "prints '0'", Recurrence.CHANGED),
+        ({}, Status.UNDECIDED, None, "prints '0'", Recurrence.CANNOT_TELL),
+        (
+            {"culprit": None, "status": "wrong-at-zero"},
+            Status.WRONG_AT_ZERO,
+            None,
+            "prints '0'",
+            Recurrence.STILL_THERE,
+        ),
+        ({"culprit": None, "status": "wrong-at-zero"}, Status.FOUND, NOW, "prints '0'", Recurrence.CHANGED),
     ],
 )
 def test_what_is_changed(
-    tmp_path: Path, changes: dict[str, Any], status: Status, culprit: Culprit | None, reason: str, answer: Answer
+    tmp_path: Path, changes: dict[str, Any], status: Status, culprit: Culprit | None, reason: str, answer: Recurrence
 ) -> None:
     report = read_report(old_report(tmp_path / "report", **changes), tmp_path)
-    row = Recheck("r", "t", "clang-14", "", False, Answer.CANNOT_TELL, "")
+    row = Recheck("r", "t", "clang-14", "", False, Recurrence.CANNOT_TELL, "")
     found = BisectReport(status, "clang", "clang-14", "clang version 14", False, "test.c", (), culprit=culprit)
     assert compared(report, row, Outcome(Verdict.BAD, reason), found).answer is answer
 
@@ -249,4 +255,4 @@ def test_a_report_takes_no_longer_than_its_budget(tmp_path: Path) -> None:
         )  # fmt: skip
     finally:
         executor.shutdown(cancel=True)
-    assert row.answer is Answer.CANNOT_TELL and "timeout after 1.0 s" in row.text
+    assert row.answer is Recurrence.CANNOT_TELL and "timeout after 1.0 s" in row.text

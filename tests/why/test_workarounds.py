@@ -233,7 +233,7 @@ def speed(tmp_path: Path, printed: str, *, simulated: bool = False, timing: bool
         oracle=KernelOracle("small"), request=SimpleNamespace(toolchain=toolchain),
         ledger=SimpleNamespace(run=Run()),
     )  # fmt: skip
-    judge = SimpleNamespace(program=SimpleNamespace(link=lambda digest: program))
+    judge = SimpleNamespace(program=SimpleNamespace(replace=lambda digest: program))
     return module.device_seconds(cast(Workspace, workspace), cast(Any, judge), "0" * 64)
 
 

@@ -14,7 +14,7 @@ from mccprobe.base.errors import MccprobeError
 from mccprobe.base.process import RunSpec, run
 from mccprobe.build.step import run_step
 from mccprobe.explain.bundle.making import Making
-from mccprobe.explain.bundle.repro import Build, Check, Repro
+from mccprobe.explain.bundle.repro import Check, Repro, ReproBuild
 from mccprobe.explain.bundle.run import FinishedRun
 from mccprobe.explain.bundle.sources import Layout, map_paths
 from mccprobe.oracle.checks import observe_files
@@ -39,11 +39,11 @@ def make_repro(making: Making, temporary: Path) -> tuple[Repro, dict[str, Any]]:
     def mapped(args: Sequence[str]) -> tuple[str, ...]:
         return map_paths(args, lambda value: layout.place(finished.where / value))
 
-    own = Build("bad", mapped(finished.bad_args), mapped(request["link_args"]))
+    own = ReproBuild("bad", mapped(finished.bad_args), mapped(request["link_args"]))
     reference_args = request.get("reference_args")
     reference = None
     if reference_args is not None:
-        reference = Build("good", mapped(reference_args), mapped(finished.reference_link_args))
+        reference = ReproBuild("good", mapped(reference_args), mapped(finished.reference_link_args))
     kind, command, run_args = str(request["oracle"][0]), list(request["oracle"][1]), list(request["oracle"][2])
     cxx = "++" not in Path(request["compiler"]).name and is_cxx(finished.source.name)
     told = {**finished.result, "bad_args": finished.bad_args}
@@ -133,7 +133,7 @@ def _check(kind: str, command: Sequence[str], run_args: Sequence[str], finished:
 
 
 def _build_and_run(
-    repro: Repro, build: Build, toolchain: Toolchain, work: Path
+    repro: Repro, build: ReproBuild, toolchain: Toolchain, work: Path
 ) -> tuple[bytes, int, tuple[Written, ...]] | None:
     """Output, status and written files of one program, made as repro.sh makes it; None when that does not work."""
     rest = repro.reference.args if repro.reference else repro.bad.args

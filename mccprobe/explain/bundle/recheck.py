@@ -49,7 +49,7 @@ MOST_ASKED = {"count": 1000, "spot_checks": 1000, "timeout": 86_400.0, "compile_
 MOST_RUNS = 200
 
 
-class Answer(StrEnum):
+class Recurrence(StrEnum):
     """Of one report on one compiler."""
 
     STILL_THERE = "still there"
@@ -91,7 +91,7 @@ class Recheck:
     compiler: str
     version: str
     simulated: bool
-    answer: Answer
+    answer: Recurrence
     text: str
     culprit_pass: str | None = None
     function: str | None = None
@@ -176,7 +176,7 @@ def recheck(
     deadline: what is not known by then is "cannot tell".
     """
     deadline = deadline or Deadline()
-    row = Recheck(report.name, report.title, compiler, "", report.simulated, Answer.CANNOT_TELL, "")
+    row = Recheck(report.name, report.title, compiler, "", report.simulated, Recurrence.CANNOT_TELL, "")
     try:
         options = _within(_with_compiler(report, compiler), deadline)
         request = make_plan(options, cache, report.environment).request
@@ -236,7 +236,7 @@ def _answer(
         return replace(row, text=unresolved[0].reason)
     wrong = [outcome for outcome in outcomes if outcome.verdict is Verdict.BAD]
     if not wrong:
-        return replace(row, answer=Answer.GONE, text=f"right in {report.runs} of {report.runs} runs")
+        return replace(row, answer=Recurrence.GONE, text=f"right in {report.runs} of {report.runs} runs")
     try:
         found = run_bisection(request, run, journal, executor, deadline.bounding(Progress()))
     except BudgetSpent as error:
@@ -265,19 +265,19 @@ def compared(report: OldReport, row: Recheck, wrong: Outcome, found: BisectRepor
         row = replace(row, culprit_pass=culprit.title, function=culprit.function, execution=culprit.execution)
     then, now = report.culprit, _place(culprit)
     if _crash(str(report.bad.get("text", ""))) != _crash(wrong.reason):
-        return replace(row, answer=Answer.CHANGED, text=f"wrong in another way: {wrong.reason}")
+        return replace(row, answer=Recurrence.CHANGED, text=f"wrong in another way: {wrong.reason}")
     if then is None:
         same = found.status.value == report.status
         text = f"{found.status.value}, as in the report" if same else f"was {report.status}, now {found.status.value}"
-        return replace(row, answer=Answer.STILL_THERE if same else Answer.CHANGED, text=text)
+        return replace(row, answer=Recurrence.STILL_THERE if same else Recurrence.CHANGED, text=text)
     if culprit is None:
         if found.status is Status.UNDECIDED:
             return replace(row, text="wrong, but no pass could be found")
-        return replace(row, answer=Answer.CHANGED, text=f"wrong, and no pass is at fault: {found.status.value}")
+        return replace(row, answer=Recurrence.CHANGED, text=f"wrong, and no pass is at fault: {found.status.value}")
     function = then.get("function_symbol") or then.get("function")
     if _same_pass(then, culprit) and function in (culprit.symbol, culprit.function):
-        return replace(row, answer=Answer.STILL_THERE, text=f"{now}: {wrong.reason}")
-    return replace(row, answer=Answer.CHANGED, text=f"turns wrong at another place: {now}")
+        return replace(row, answer=Recurrence.STILL_THERE, text=f"{now}: {wrong.reason}")
+    return replace(row, answer=Recurrence.CHANGED, text=f"turns wrong at another place: {now}")
 
 
 def _same_pass(then: dict[str, Any], now: Culprit) -> bool:

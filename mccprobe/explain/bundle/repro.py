@@ -24,7 +24,7 @@ _LINE_BYTES = 76  # of base64
 
 
 @dataclass(frozen=True)
-class Build:
+class ReproBuild:
     """One build as the bundle's files make it; names are relative to the folder with `source/` in it.
 
     args: options of every compile and of the link; link_args: of the link alone.
@@ -85,8 +85,8 @@ class Repro:
     driver_args: tuple[str, ...]
     source: str
     inputs: tuple[str, ...]
-    bad: Build
-    reference: Build | None
+    bad: ReproBuild
+    reference: ReproBuild | None
     check: Check
     files: Mapping[str, bytes]
     fixed_addresses: bool
@@ -94,7 +94,7 @@ class Repro:
     inherited: Mapping[str, str] = field(default_factory=dict)
     configuration: str = ""
 
-    def builds(self) -> list[tuple[Build, list[list[str]]]]:
+    def builds(self) -> list[tuple[ReproBuild, list[list[str]]]]:
         """Both builds with their commands, the reference first. Other sources are compiled as the reference is."""
         rest = self.reference.args if self.reference else self.bad.args
         chosen = [self.reference, self.bad] if self.reference else [self.bad]

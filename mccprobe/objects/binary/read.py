@@ -260,7 +260,7 @@ def read_kernels(image: DeviceImage) -> tuple[list[KernelMetadata], list[str]]:
         return _kernels_of_text(image)
     if machine_of(image.data) not in (EM_MTGPU, EM_AMDGPU):
         return [], []
-    elf = parse_elf(image.data, image.origin)
+    elf = image.elf
     code: dict[str, int] = {}
     warnings: list[str] = []
     try:
@@ -327,12 +327,12 @@ def _kernels_of_text(image: DeviceImage) -> tuple[list[KernelMetadata], list[str
 
 def read_notes(image: DeviceImage) -> list[Note]:
     """Every note of an image that is an ELF file, none of others. Raises BadElf or BadNote."""
-    return read_elf_notes(parse_elf(image.data, image.origin)) if is_elf(image.data) else []
+    return read_elf_notes(image.elf) if is_elf(image.data) else []
 
 
 def code_symbols(image: DeviceImage) -> list[CodeSymbol]:
     """Functions and kernels with their bytes, by section and address; none of texts. Raises BadElf."""
-    return read_code_symbols(parse_elf(image.data, image.origin)) if is_elf(image.data) else []
+    return read_code_symbols(image.elf) if is_elf(image.data) else []
 
 
 def is_listing(data: bytes) -> bool:

@@ -1,13 +1,17 @@
-"""What the binary readers hand out: frozen records, no behaviour.
+"""What the binary readers hand out: frozen records.
 
 Other packages code against these names; the readers that fill them are in `read.py`.
 """
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from mccprobe.objects.binary.elf import Elf
 
 
 @dataclass(frozen=True)
@@ -30,6 +34,13 @@ class DeviceImage:
     data: bytes
     origin: str  # "FILE", "FILE: bundle entry ID", "FILE: section .hip_fatbin, bundle 2, entry ID"
     entry_id: str  # the bundle id as stored, "" outside of a bundle
+
+    @functools.cached_property
+    def elf(self) -> Elf:
+        """Its headers, parsed once for all readers. Raises BadElf for what is no ELF file."""
+        from mccprobe.objects.binary.elf import parse_elf
+
+        return parse_elf(self.data, self.origin)
 
 
 @dataclass(frozen=True)

@@ -90,7 +90,7 @@ class Published:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class ExpectedOutcome:
     """What one toolchain gives. settings: of the emulator; defines: -D parameters; both empty for a plain run.
 
     wrong_share: least and largest share of wrong elements. told: a part of the reason.
@@ -116,12 +116,12 @@ class Expected:
     case: str
     verdict: Verdict
     reason: str
-    on: tuple[Outcome, ...] = ()
+    on: tuple[ExpectedOutcome, ...] = ()
 
-    def for_toolchain(self, name: str) -> tuple[Outcome, ...]:
+    def for_toolchain(self, name: str) -> tuple[ExpectedOutcome, ...]:
         """Without an entry for its plain run a toolchain gives what the hardware gives."""
         own = tuple(entry for entry in self.on if entry.toolchain == name)
-        return own if any(entry.plain for entry in own) else (Outcome(name, self.verdict), *own)
+        return own if any(entry.plain for entry in own) else (ExpectedOutcome(name, self.verdict), *own)
 
 
 @dataclass(frozen=True)

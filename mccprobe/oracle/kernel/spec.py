@@ -21,8 +21,8 @@ from mccprobe.oracle.kernel.records import (
     Define,
     Dispatch,
     Expected,
+    ExpectedOutcome,
     KernelSpec,
-    Outcome,
     Published,
     Tolerance,
     parse_shape,
@@ -37,8 +37,8 @@ __all__ = [
     "Define",
     "Dispatch",
     "Expected",
+    "ExpectedOutcome",
     "KernelSpec",
-    "Outcome",
     "Published",
     "Tolerance",
     "find_shipped_kernels",
@@ -228,11 +228,11 @@ def _expected(table: Table, cases: tuple[Case, ...]) -> Expected:
     return found
 
 
-def _outcome(table: Table) -> Outcome:
+def _outcome(table: Table) -> ExpectedOutcome:
     share = table.numbers("wrong_share", low=0, high=1) or (0.0, 1.0)
     if len(share) != 2 or share[0] > share[1]:
         table.fail("wrong_share", "expected the least and the largest share, such as [0.74, 0.76]")
-    found = Outcome(
+    found = ExpectedOutcome(
         toolchain=table.choice("toolchain", frozenset(registry.names("check"))),
         verdict=Verdict(table.choice("verdict", [verdict.value for verdict in Verdict])),
         settings=_assignments(table, "settings"),

@@ -9,7 +9,7 @@ from typing import Any
 from mccprobe.base.console import number_of
 from mccprobe.report.terminal_table import Column, terminal_table
 from mccprobe.targets import registry
-from mccprobe.targets.flags.ask import Answer
+from mccprobe.targets.flags.ask import OptionAnswer
 from mccprobe.targets.flags.catalogue import Catalogue, Flag, normalise_option
 from mccprobe.targets.flags.entries import CONFIDENCES, FlagSet
 from mccprobe.targets.flags.harvest import HarvestedOption
@@ -90,7 +90,7 @@ def pass_value(info: PassInfo) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def answer_value(answer: Answer) -> dict[str, Any]:
+def answer_value(answer: OptionAnswer) -> dict[str, Any]:
     """What a compiler says of one flag."""
     questions = [asdict(one) | {"said": one.said or None} for one in answer.questions]
     return {
@@ -206,7 +206,7 @@ def pass_lines(passes: Sequence[Mapping[str, Any]]) -> list[str]:
     return lines
 
 
-def answer_lines(heads: Sequence[str], columns: Sequence[Sequence[Answer]]) -> list[str]:
+def answer_lines(heads: Sequence[str], columns: Sequence[Sequence[OptionAnswer]]) -> list[str]:
     """A row a flag, a column a compiler; below it what was said against a flag."""
     width = max((len(answer.flag.name) for answer in columns[0]), default=0)
     cells = [max(len(head), len("accepted")) for head in heads]
@@ -219,7 +219,7 @@ def answer_lines(heads: Sequence[str], columns: Sequence[Sequence[Answer]]) -> l
     return lines
 
 
-def _some(answer: Answer) -> str:
+def _some(answer: OptionAnswer) -> str:
     """The values that were not taken, or why the flag was not."""
     if answer.state != "accepted":
         return answer.reason

@@ -8,11 +8,11 @@ from mccprobe.base.console import number_of
 from mccprobe.objects.model.estimate import AT_MOST, Occupancy
 from mccprobe.tuning.plan import machine, speed
 from mccprobe.tuning.plan.grid import GridPlan
-from mccprobe.tuning.plan.plan import Plan
+from mccprobe.tuning.plan.plan import TilePlan
 from mccprobe.tuning.plan.tile import RegisterBudget, Tile
 
 
-def render_plan(plan: Plan) -> str:
+def render_plan(plan: TilePlan) -> str:
     """All of it, a paragraph a subject."""
     tile = plan.request.tile
     parts = [
@@ -48,7 +48,7 @@ def _counts(tile: Tile) -> list[str]:
     ]
 
 
-def _shared(plan: Plan) -> list[str]:
+def _shared(plan: TilePlan) -> list[str]:
     tile = plan.request.tile
     verdict = "fits" if plan.fits_shared_memory else "DOES NOT FIT"
     copies = f"{tile.buffers} x " if tile.buffers > 1 else ""
@@ -89,7 +89,7 @@ def _layouts(tile: Tile) -> Iterator[str]:
         )
 
 
-def _banks(plan: Plan) -> Iterator[str]:
+def _banks(plan: TilePlan) -> Iterator[str]:
     yield f"bank conflicts ({machine.BANKS} banks of {machine.BANK_BYTES} bytes):"
     for one in plan.banks:
         yield (
@@ -121,7 +121,7 @@ def _mib(size: int) -> str:
     return f"{size / (1 << 20):g} MiB"
 
 
-def _speed(plan: Plan) -> Iterator[str]:
+def _speed(plan: TilePlan) -> Iterator[str]:
     yield f"bounds at {plan.request.clock_ghz:g} GHz (a bound is no prediction):"
     for bound in plan.bounds:
         yield f"  {bound.name}: {bound.tflops:.1f} TFLOPS ({bound.how})"

@@ -59,7 +59,7 @@ class Question:
 
 
 @dataclass(frozen=True)
-class Answer:
+class OptionAnswer:
     """What one compiler says of one flag.
 
     state: accepted if it takes the flag with at least one value; refused if with none; unknown if it
@@ -72,7 +72,7 @@ class Answer:
     reason: str = ""
 
 
-def ask_flags(compiler: Compiler, flags: Iterable[Flag]) -> Iterator[Answer]:
+def ask_flags(compiler: Compiler, flags: Iterable[Flag]) -> Iterator[OptionAnswer]:
     """One answer a flag, in order; each question is one compile of an empty source.
 
     The first is asked without a flag: what a compiler says then, it says of no flag.
@@ -83,25 +83,25 @@ def ask_flags(compiler: Compiler, flags: Iterable[Flag]) -> Iterator[Answer]:
             if nothing.state == "accepted":
                 yield ask_flag(compiler, flag, Path(folder))
             else:
-                yield Answer(flag, "unknown", (), f"an empty source does not compile without it: {nothing.said}")
+                yield OptionAnswer(flag, "unknown", (), f"an empty source does not compile without it: {nothing.said}")
 
 
-def ask_flag(compiler: Compiler, flag: Flag, scratch: Path) -> Answer:
+def ask_flag(compiler: Compiler, flag: Flag, scratch: Path) -> OptionAnswer:
     """Ask with every public value of the flag; a boolean also alone."""
     if flag.option == "llc":
-        return Answer(flag, "unknown", (), "llc alone takes it, the driver was not asked")
+        return OptionAnswer(flag, "unknown", (), "llc alone takes it, the driver was not asked")
     if flag.option == "attribute":
-        return Answer(flag, "unknown", (), "an attribute in the source, not a flag")
+        return OptionAnswer(flag, "unknown", (), "an attribute in the source, not a flag")
     values: list[str | None] = [*([None] if flag.type == "bool" else []), *flag.values]
     if not values:
-        return Answer(flag, "unknown", (), "no public value to ask with")
+        return OptionAnswer(flag, "unknown", (), "no public value to ask with")
     questions = tuple(_ask(compiler, flag.given(value).argv, value, scratch) for value in values)
     states = {question.state for question in questions}
     if "accepted" in states:
-        return Answer(flag, "accepted", questions)
+        return OptionAnswer(flag, "accepted", questions)
     if states == {"refused"}:
-        return Answer(flag, "refused", questions, questions[0].said)
-    return Answer(flag, "unknown", questions, next(one.said for one in questions if one.state == "unknown"))
+        return OptionAnswer(flag, "refused", questions, questions[0].said)
+    return OptionAnswer(flag, "unknown", questions, next(one.said for one in questions if one.state == "unknown"))
 
 
 def _ask(compiler: Compiler, argv: tuple[str, ...], value: str | None, scratch: Path) -> Question:

@@ -28,7 +28,7 @@ UNSUPPORTED = "no kernel takes this shape"  # the contract's words for a shape t
 
 
 @dataclass(frozen=True)
-class Answer:
+class HostAnswer:
     """One run of a host program.
 
     launches: kernel -> launches, None if the program does not report them. zero_share: of the input
@@ -47,18 +47,18 @@ class Answer:
     document: dict[str, Any] = field(default_factory=dict, compare=False, repr=False)
 
 
-def read_answer(kernel: KernelSpec, case: Case, result: RunResult, *, seed: int | None = None) -> Answer:
+def read_answer(kernel: KernelSpec, case: Case, result: RunResult, *, seed: int | None = None) -> HostAnswer:
     """Judge one run. GOOD only if program and kernel.toml agree on it; a doubt is UNRESOLVED.
 
     seed: that was asked for, None if the caller does not care.
     """
     limit = case_tolerance(kernel, case)
     if result.returncode is None or result.timed_out:
-        return Answer(Verdict.UNRESOLVED, result.describe(), tolerance=limit)
+        return HostAnswer(Verdict.UNRESOLVED, result.describe(), tolerance=limit)
     document = json_document(result.stdout)
     if document is None:
-        return Answer(Verdict.UNRESOLVED, _without_document(result), tolerance=limit)
-    answer = Answer(
+        return HostAnswer(Verdict.UNRESOLVED, _without_document(result), tolerance=limit)
+    answer = HostAnswer(
         *_verdict(kernel, case, document, result, limit, seed),
         max_err=finite_number(document.get("max_err")),
         tolerance=limit if limit is not None else finite_number(document.get("tolerance")),

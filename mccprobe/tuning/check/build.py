@@ -37,7 +37,7 @@ from mccprobe.targets.llvm.command import (
 from mccprobe.targets.llvm.jobs import option_key
 from mccprobe.targets.mcc.architecture import DEFAULT_ARCH
 from mccprobe.targets.protocol import Toolchain
-from mccprobe.tuning.check.answer import Answer, read_answer
+from mccprobe.tuning.check.answer import HostAnswer, read_answer
 from mccprobe.tuning.check.launchable import emulated_launches, kernels_in
 
 
@@ -241,7 +241,9 @@ def run_case(
     return _case_result(built, case, seed, answer, result.seconds, result.stderr_text)
 
 
-def _case_result(built: BuiltKernel, case: Case, seed: int, answer: Answer, seconds: float, stderr: str) -> CaseResult:
+def _case_result(
+    built: BuiltKernel, case: Case, seed: int, answer: HostAnswer, seconds: float, stderr: str
+) -> CaseResult:
     launches = emulated_launches(stderr) if built.simulated else answer.launches
     return CaseResult(
         case, seed, answer.verdict, answer.reason, answer.max_err, answer.tolerance, launches, seconds,

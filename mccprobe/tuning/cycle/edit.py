@@ -70,7 +70,7 @@ def begin(kernel: KernelSpec, gate: Gate, *, unchecked: bool = False) -> EditOut
                 return EditOutcome("begin", False, text, kernel, version.digest, store.good(), report)
         store.keep(version)
         store.write_state("good.json", _good_state(version, report))
-        store.open_edit({"schema_version": 1, "from": version.digest, "test": None, "reverting": False})
+        store.write_state("open.json", {"schema_version": 1, "from": version.digest, "test": None, "reverting": False})
         text = "edit open; the version that was there is kept" + (
             " UNCHECKED" if unchecked else " as the last good one"
         )
@@ -140,7 +140,7 @@ def revert(kernel_path: Path) -> EditOutcome:
         if kernel is not None and not state.get("reverting"):
             rejected = read_version(kernel)
             store.keep(rejected)
-            notes.append(f"the edit is kept in {store.versions / rejected.digest}")
+            notes.append(f"the edit is kept in {store.place(rejected.digest)}")
         store.write_state("open.json", {**state, "reverting": True})
         changed = store.restore(version)
         kernel = load_kernel(kernel_path)

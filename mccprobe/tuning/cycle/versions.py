@@ -1,30 +1,29 @@
 """Versions of a kernel's files: what belongs to one, its digest, keeping it, putting it back.
 
     <kernel folder>/.mccprobe-edit/
-      versions/<digest>/   manifest.json and the files of one version, under numbers
+      versions/<digest>.tar   the files of one version; digest: of this archive
       good.json            the last good version: digest, and what its gate said
       open.json            only while an edit is open: where it began, and the last test
       lock                 held while a command works
 
-A version is complete before it has its name, and every other file is replaced by a rename, so that a kill
-at any moment leaves the last good version whole and the command can be given again; it removes the drafts.
+Every file is replaced by a rename, so that a kill at any moment leaves the last good version whole and the command
+can be given again; it removes the drafts.
 
 Who gets a kernel from others may get this folder with it: what it names outside of the kernel's own files is
-not written.
+not written. No git: the configuration of a repository that came with a kernel could run programs.
 """
 
 from __future__ import annotations
 
 import contextlib
-import errno
 import fcntl
 import hashlib
+import io
 import json
 import os
 import re
-import shutil
 import stat
-import tempfile
+import tarfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,6 +32,7 @@ from typing import Any
 from mccprobe.base.console import json_text
 from mccprobe.base.errors import BadDataFile, EditState, InputError
 from mccprobe.base.files import remove_dead_drafts, sync_folder
+from mccprobe.base.paths import read_file
 from mccprobe.build.store import disk_errors, write_synced
 from mccprobe.oracle.kernel.spec import KernelSpec
 from mccprobe.targets.flags.datafile import shorten
@@ -41,17 +41,15 @@ FOLDER = ".mccprobe-edit"
 MAX_BYTES = 64 << 20  # of one version: sources, not builds
 _LEFT_OUT = ("mccprobe-out", "build", "__pycache__")
 _DIGEST = re.compile(r"[0-9a-f]{32}")
-_NUMBER = re.compile(r"[0-9]{1,9}")
-_MODES = 0o7777
-_NEW, _OPEN = ".new-", ".open."  # a version, an open.json that is being made
 
 
 @dataclass(frozen=True)
 class Version:
-    """The files of a kernel at one moment: path -> content and mode. digest: over all of it."""
+    """The files of a kernel at one moment: path -> content and mode. archive: the same; digest: of the archive."""
 
     digest: str
     files: Mapping[Path, tuple[bytes, int]]
+    archive: bytes
 
 
 def read_version(kernel: KernelSpec) -> Version:
@@ -75,17 +73,22 @@ def read_version(kernel: KernelSpec) -> Version:
                 hint="move what is no source out of the folder",
             )
         files[path] = (data, mode)
-    return Version(digest_of(kernel, files), files)
+    return version_of(kernel, files)
 
 
-def digest_of(kernel: KernelSpec, files: Mapping[Path, tuple[bytes, int]]) -> str:
-    """Over names, modes and contents."""
-    digest = hashlib.sha256()
-    for path, (data, mode) in sorted(files.items()):
-        name = os.fsencode(os.path.relpath(path, kernel.folder))
-        digest.update(b"%d:%s:%o:%d:" % (len(name), name, mode, len(data)))
-        digest.update(data)
-    return digest.hexdigest()[:32]
+def version_of(kernel: KernelSpec, files: Mapping[Path, tuple[bytes, int]]) -> Version:
+    """Equal files give an equal archive."""
+    made = io.BytesIO()
+    with tarfile.open(fileobj=made, mode="w:", format=tarfile.GNU_FORMAT) as archive:
+        for path, (data, mode) in sorted(files.items()):
+            member = tarfile.TarInfo(os.path.relpath(path, kernel.folder))
+            member.size, member.mode = len(data), mode
+            archive.addfile(member, io.BytesIO(data))
+    return Version(_digest(made.getvalue()), files, made.getvalue())
+
+
+def _digest(archive: bytes) -> str:
+    return hashlib.sha256(archive).hexdigest()[:32]
 
 
 def _below(folder: Path, top: Path | None = None) -> Iterator[Path]:
@@ -151,58 +154,42 @@ class EditStore:
             os.close(handle)
 
     def _clear(self) -> None:
-        """Remove what a killed command left. Its lock is ours now, so whose versions and open.json these were is dead;
-        files beside sources may be another kernel's too, and are asked each."""
-        for path in self.versions.glob(f"{_NEW}*"):
-            shutil.rmtree(path, ignore_errors=True)
-        for path in self.root.glob(f"{_OPEN}*"):
-            with contextlib.suppress(OSError):
-                path.unlink()
+        """Remove the drafts that a killed command left."""
         remove_dead_drafts(self.root)
+        remove_dead_drafts(self.versions)
         with contextlib.suppress(OSError):
             folders = {path.parent for path in _below(self.kernel.folder)}
             for folder in {self.kernel.folder, *folders, *(path.parent for path in _outside(self.kernel))}:
                 remove_dead_drafts(folder)
 
+    def place(self, digest: str) -> Path:
+        """Where a version is stored."""
+        return self.versions / f"{digest}.tar"
+
     def keep(self, version: Version) -> None:
         """Store a version; nothing happens if it is there."""
-        target = self.versions / version.digest
-        if target.is_dir():
-            return
-        with disk_errors(self.versions):
-            place = Path(tempfile.mkdtemp(prefix=_NEW, dir=self.versions))
-            try:
-                manifest = []
-                for number, (path, (data, mode)) in enumerate(sorted(version.files.items())):
-                    write_synced(place / str(number), data)
-                    relative = os.path.relpath(path, self.kernel.folder)
-                    manifest.append({"file": str(number), "path": relative, "mode": mode})
-                write_synced(place / "manifest.json", _json(manifest))
-                with contextlib.suppress(OSError):  # the same version, kept by another command meanwhile
-                    place.rename(target)
-                sync_folder(self.versions)
-            finally:
-                shutil.rmtree(place, ignore_errors=True)
+        place = self.place(version.digest)
+        if not place.exists():
+            write_synced(place, version.archive)
 
     def load(self, digest: str) -> Version:
         """A stored version. Raises BadDataFile if it is damaged, or names what `keep` would not have taken."""
-        place = self.versions / digest
+        place = self.place(digest)
+        files = {}
         try:
-            manifest = json.loads((place / "manifest.json").read_bytes())
-            entries = [(entry["path"], entry["file"], int(entry["mode"])) for entry in manifest]
-            for path, file, mode in entries:
-                if not _is_ours(path) or not _NUMBER.fullmatch(file) or mode != mode & _MODES:
-                    raise BadDataFile(f"{place}: names {shorten(repr(path))}, which is no file of a kernel")
-            files = {
-                Path(os.path.normpath(self.kernel.folder / path)): ((place / file).read_bytes(), mode)
-                for path, file, mode in entries
-            }
-            unchanged = digest_of(self.kernel, files) == digest
-        except (OSError, ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
+            data = read_file(place, 2 * MAX_BYTES)
+            if _digest(data) != digest:
+                raise BadDataFile(f"{place}: the kept version was changed since")
+            with tarfile.open(fileobj=io.BytesIO(data), mode="r:") as archive:
+                for member in archive:
+                    content = archive.extractfile(member) if _is_ours(member) else None
+                    if content is None:
+                        raise BadDataFile(f"{place}: names {shorten(repr(member.name))}, which is no file of a kernel")
+                    path = Path(os.path.normpath(self.kernel.folder / member.name))
+                    files[path] = content.read(), stat.S_IMODE(member.mode)
+        except (OSError, ValueError, OverflowError, RecursionError, tarfile.TarError) as error:
             raise BadDataFile(f"{place}: the kept version cannot be read: {shorten(str(error))}") from error
-        if not unchanged:
-            raise BadDataFile(f"{place}: the kept version was changed since")
-        return Version(digest, files)
+        return Version(digest, files, data)
 
     def restore(self, version: Version) -> list[Path]:
         """Put these files back; returns those that differed. Files that the version does not have stay.
@@ -228,7 +215,7 @@ class EditStore:
         raise EditState(
             f"{os.path.relpath(path, folder)}{leads} lies outside of {folder}, and kernel.toml names no source beside "
             "it; nothing was put back",
-            hint=f"name it in kernel.toml, or copy it yourself from {self.versions / version.digest}",
+            hint=f"name it in kernel.toml, or copy it yourself from {self.place(version.digest)}",
         )
 
     def state(self, name: str) -> dict[str, Any] | None:
@@ -257,30 +244,18 @@ class EditStore:
     def write_state(self, name: str, value: Mapping[str, Any]) -> None:
         write_synced(self.root / name, _json(value))
 
-    def open_edit(self, value: Mapping[str, Any]) -> None:
-        """Make open.json; exactly one can. Raises EditState."""
-        place = self.root / f"{_OPEN}{os.getpid()}"
-        write_synced(place, _json(value))
-        try:
-            os.link(place, self.root / "open.json")
-        except OSError as error:
-            if error.errno != errno.EEXIST:
-                raise
-            raise EditState(f"{self.kernel.folder}: an edit is open already", hint="keep or revert it first") from error
-        finally:
-            place.unlink(missing_ok=True)
-
     def close_edit(self) -> None:
         (self.root / "open.json").unlink(missing_ok=True)
         sync_folder(self.root)
 
 
-def _is_ours(path: Any) -> bool:
-    """True for a relative path without hidden parts: `read_version` takes no other."""
-    if not isinstance(path, str) or Path(path).is_absolute():
-        return False
-    parts = Path(os.path.normpath(path)).parts
-    return "\0" not in path and all(part == ".." or not part.startswith(".") for part in parts)
+def _is_ours(member: tarfile.TarInfo) -> bool:
+    """True for a plain file at a relative path without hidden parts: `read_version` takes no other."""
+    parts = Path(os.path.normpath(member.name)).parts
+    return (
+        member.type in (tarfile.REGTYPE, tarfile.AREGTYPE) and not member.issparse() and "\0" not in member.name
+        and not Path(member.name).is_absolute() and all(part == ".." or not part.startswith(".") for part in parts)
+    )
 
 
 def _is_same(path: Path, data: bytes, mode: int) -> bool:

@@ -31,7 +31,7 @@ from mccprobe.tuning.flag_search.trials import (
 
 
 @dataclass(frozen=True)
-class Limits:
+class SearchLimits:
     """max_trials: points in all. deadline: monotonic seconds, None for none."""
 
     max_trials: int = 200
@@ -71,7 +71,7 @@ class Evaluator:
 
     def __init__(
         self, space: Space, subject: Subject, meter: Meter, journal: Journal, executor: Executor, builds: Path,
-        limits: Limits, tell: Callable[[Trial], None] = lambda trial: None,
+        limits: SearchLimits, tell: Callable[[Trial], None] = lambda trial: None,
     ) -> None:  # fmt: skip
         self.space, self.subject, self.meter = space, subject, meter
         self.journal, self.executor, self.folder, self.limits, self.tell = journal, executor, builds, limits, tell

@@ -23,7 +23,7 @@ from typing import Any
 from mccprobe.base.errors import InputError, ToolchainError, UsageError
 from mccprobe.base.process import RunSpec, run
 from mccprobe.build.executor import Executor
-from mccprobe.objects.binary.elf import is_elf, parse_elf
+from mccprobe.objects.binary.elf import is_elf
 from mccprobe.objects.binary.read import read_images, read_kernels
 from mccprobe.oracle.kernel.spec import Case
 from mccprobe.oracle.verdict import Verdict
@@ -94,7 +94,7 @@ def _code_bytes(path: Path) -> int | None:
         if sizes and None not in sizes:
             total = (total or 0) + sum(size or 0 for size in sizes)
         elif is_elf(image.data):
-            sections = parse_elf(image.data, image.origin).sections
+            sections = image.elf.sections
             total = (total or 0) + sum(one.size for one in sections if one.flags & EXECUTABLE)
     return total
 

@@ -22,7 +22,7 @@ from mccprobe.targets.llvm.command import is_source
 from mccprobe.targets.mcc.architecture import DEFAULT_ARCH
 from mccprobe.targets.mcc.toolchain import MccPaths
 from mccprobe.tuning.check.subject import kernel_toolchain, runnable_kernel
-from mccprobe.tuning.flag_search.evaluate import Limits
+from mccprobe.tuning.flag_search.evaluate import SearchLimits
 from mccprobe.tuning.flag_search.objectives import default_objective, make_meter
 from mccprobe.tuning.flag_search.run import SearchRequest, taken_choices
 from mccprobe.tuning.flag_search.space import default_space, load_space, require_bounded
@@ -122,7 +122,7 @@ def plan_search(options: SearchOptions, cache: Path, *, max_trials: int, budget_
     deadline = None if budget_s is None else time.monotonic() + budget_s
     request = SearchRequest(
         subject, space, meter, options.strategy, options.bound, options.random_seed,
-        Path(options.storage) if options.storage else None, Limits(max_trials, deadline),
+        Path(options.storage) if options.storage else None, SearchLimits(max_trials, deadline),
     )  # fmt: skip
     return Planned(request, refused, told, place)
 

@@ -17,7 +17,7 @@ from mccprobe.targets.flags.catalogue import load_catalogue
 from mccprobe.targets.llvm.locate import require_unchanged
 from mccprobe.tuning.check.build import BuildFailure
 from mccprobe.tuning.flag_search.ablation import Part, ablate
-from mccprobe.tuning.flag_search.evaluate import Evaluator, Limits
+from mccprobe.tuning.flag_search.evaluate import Evaluator, SearchLimits
 from mccprobe.tuning.flag_search.objectives import Instructions
 from mccprobe.tuning.flag_search.record import Recorder
 from mccprobe.tuning.flag_search.report import Best, Finding, Objective, SearchReport
@@ -41,7 +41,7 @@ class SearchRequest:
     bound: int = 256
     seed: int = 1
     storage: Path | None = None
-    limits: Limits = field(default_factory=Limits)
+    limits: SearchLimits = field(default_factory=SearchLimits)
 
 
 @dataclass

@@ -36,7 +36,7 @@ Point = tuple[int, ...]
 
 
 @dataclass(frozen=True)
-class Choice:
+class Setting:
     """One value of a dimension. text: for people; argv: driver arguments; define: name and value of a -D."""
 
     text: str
@@ -44,7 +44,7 @@ class Choice:
     define: tuple[str, str] | None = None
 
 
-AS_IT_IS = Choice("")
+AS_IT_IS = Setting("")
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class Dimension:
 
     name: str
     group: str
-    choices: tuple[Choice, ...]
+    choices: tuple[Setting, ...]
     key: str
     exclusive: tuple[str, ...] = ()
 
@@ -74,7 +74,7 @@ class Space:
         """Points, the invalid ones with them."""
         return math.prod(len(one.choices) for one in self.dimensions)
 
-    def chosen(self, point: Point) -> tuple[Choice, ...]:
+    def chosen(self, point: Point) -> tuple[Setting, ...]:
         """What the point sets."""
         pairs = zip(self.dimensions, point, strict=True)
         return tuple(dimension.choices[index] for dimension, index in pairs if index)
@@ -166,8 +166,8 @@ def _flag(table: Table, catalogue: Catalogue) -> Dimension:
     return Dimension(name, group, (AS_IT_IS, *map(_choice, resolved)), key, tuple(exclusive))
 
 
-def _choice(flag: ResolvedFlag) -> Choice:
-    return Choice(" ".join(flag.argv), flag.argv)
+def _choice(flag: ResolvedFlag) -> Setting:
+    return Setting(" ".join(flag.argv), flag.argv)
 
 
 def _define(table: Table, kernel: KernelSpec | None) -> Dimension:
@@ -178,7 +178,7 @@ def _define(table: Table, kernel: KernelSpec | None) -> Dimension:
         table.fail("name", f"{shorten(name)} is no parameter of the kernel", hint=", ".join(known) or "it has none")
     default = str(known[name].default)
     texts = [str(value) for value in values or known[name].values]
-    choices = tuple(Choice(f"-D{name}={text}", (), (name, text)) for text in texts if text != default)
+    choices = tuple(Setting(f"-D{name}={text}", (), (name, text)) for text in texts if text != default)
     if not choices:
         table.fail("values", "holds nothing but the default")
     return Dimension(name, "define", (AS_IT_IS, *choices), f"D{name}")

@@ -22,7 +22,7 @@ from mccprobe.targets import registry
 from mccprobe.targets.mcc.architecture import DEFAULT_ARCH
 from mccprobe.targets.protocol import Toolchain
 from mccprobe.targets.sim.build import LAB_PLUGIN
-from mccprobe.tuning.check.answer import Answer, read_answer
+from mccprobe.tuning.check.answer import HostAnswer, read_answer
 from mccprobe.tuning.check.build import BuildFailure, BuiltKernel, build_kernel
 from mccprobe.tuning.check.cases import DispatchTable, NotRun, PlannedCase, plan_cases
 from mccprobe.tuning.lab.record import LabReportUnreadable, Merged, Observation, merge, read_observation
@@ -194,7 +194,7 @@ def watch(built: BuiltKernel, entry: PlannedCase, *, warp: int, seed: int, timeo
 
 def _run(
     built: BuiltKernel, case: Case, warp: int, seed: int, timeout_s: float, *, model: str, watched: bool
-) -> tuple[Answer, Observation]:
+) -> tuple[HostAnswer, Observation]:
     shape = f"{case.m}x{case.n}x{case.k}"
     argv = [str(built.program), "--case", shape, "--seed", str(seed), "--json"]
     with disk_errors(built.folder), tempfile.TemporaryDirectory(prefix="lab-", dir=built.folder) as scratch:
@@ -216,7 +216,7 @@ def _run(
             return answer, Observation((), (), (), f"no report: {answer.reason}")  # killed, or nothing was launched
 
 
-def _numbers(model: str, answer: Answer) -> Numbers:
+def _numbers(model: str, answer: HostAnswer) -> Numbers:
     found = [answer.document.get(name) for name in ("mismatches", "elements")]
     wrong, elements = (value if isinstance(value, int) else None for value in found)
     return Numbers(model, answer.verdict, answer.reason, wrong, elements)

@@ -42,7 +42,7 @@ class PlanRequest:
 
 
 @dataclass(frozen=True)
-class Plan:
+class TilePlan:
     """What the arithmetic says. grid: None without a problem."""
 
     request: PlanRequest
@@ -91,7 +91,7 @@ class Plan:
         }  # fmt: skip
 
 
-def plan(request: PlanRequest) -> Plan:
+def plan(request: PlanRequest) -> TilePlan:
     """Count it all. Raises UsageError for a tile or problem that does not divide."""
     tile = request.tile
     shared = tile.shared_bytes + MCC_RESERVE_BYTES
@@ -100,7 +100,7 @@ def plan(request: PlanRequest) -> Plan:
     limit = ARTICLE_LIMITS.shared_per_block.value or 0
     budgets = tuple(register_budgets(tile, ARTICLE_LIMITS.registers_per_mp.value))
     clocks = (*dict.fromkeys((*(clock.value for clock in machine.CLOCKS), request.clock_ghz)),)
-    return Plan(
+    return TilePlan(
         request=request,
         shared_with_reserve=shared,
         shared_limit=limit,
