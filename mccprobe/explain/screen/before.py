@@ -20,7 +20,8 @@ def doubts_of_ir(workspace: Workspace, text: str) -> tuple[str, ...]:
     checks = [check() for name, _, check in screen.ir_of(text).rows(cheap=True) if name in (POISON, UNDEF)]
     checks.append(screen.sanitizers.asan_of(text))
     return tuple(
-        f"the IR before the pass has the fault already, so the pass only exposes it: {check.name}: {check.text.splitlines()[0]}"
+        "the IR before the pass has the fault already, so the pass only exposes it: "
+        f"{check.name}: {check.text.splitlines()[0]}"
         for check in checks
         if check.outcome is ScreenOutcome.FINDING
     )
