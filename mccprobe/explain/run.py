@@ -30,6 +30,7 @@ from mccprobe.bisection.passes.run import Progress, run_bisection
 from mccprobe.bisection.passes.workspace import Workspace, open_workspace
 from mccprobe.build.ledger import Ledger
 from mccprobe.build.session import Session
+from mccprobe.build.store import RunDirectory
 from mccprobe.explain.deadline import Deadline
 from mccprobe.explain.facts import build_facts
 from mccprobe.explain.flag_sets.pass_table import flag_pass_table
@@ -41,7 +42,7 @@ from mccprobe.explain.reduce.signature import signature
 from mccprobe.explain.screen.before import doubts_of_ir
 from mccprobe.explain.screen.run import screen
 from mccprobe.explain.workarounds import workarounds
-from mccprobe.report.record import BisectReport, Culprit, Status
+from mccprobe.report.record import BisectReport, Confirmation, Culprit, Status
 from mccprobe.report.render_text import render_text
 from mccprobe.report.why_record import (
     BuildFact,
@@ -276,8 +277,7 @@ def _examine(chain: _Chain, request: BisectRequest, flags: Sequence[str]) -> Non
             chain.bisect = run_bisection(
                 request, run, journal, executor, chain.deadline.bounding(chain.progress), screened=chain.screen
             )
-            run.write_text("result.json", json_text(chain.bisect.to_dict(__version__)))
-            run.write_text("report.txt", render_text(chain.bisect))
+            _write_bisect(run, chain.bisect)
     _look_closer(chain, workspace, flags)
 
 
@@ -290,6 +290,7 @@ def _look_closer(chain: _Chain, workspace: Workspace, flags: Sequence[str]) -> N
     judging = Judging(workspace, needed=needed)
     if culprit is not None and report is not None:
         _place(chain, workspace, report)
+        report = chain.bisect or report
         if options.wants("table"):
             with chain.step("table"):
                 chain.table = flag_pass_table(workspace, report, judging, tell=chain.tell, deadline=chain.deadline)
@@ -346,6 +347,16 @@ def _place(chain: _Chain, workspace: Workspace, report: BisectReport) -> None:
         if chain.where.kind == "ir" and before and not chain.deadline.passed:
             doubts = doubts_of_ir(workspace, Path(before).read_text("utf-8", "surrogateescape"))
             chain.where = dataclasses.replace(chain.where, notes=(*doubts, *chain.where.notes))
+            if doubts and report.status is Status.FOUND:
+                chain.bisect = dataclasses.replace(
+                    report, status=Status.EXPOSED, confirmation=Confirmation("none", doubts[0])
+                )
+                _write_bisect(workspace.ledger.run, chain.bisect)
+
+
+def _write_bisect(run: RunDirectory, report: BisectReport) -> None:
+    run.write_text("result.json", json_text(report.to_dict(__version__)))
+    run.write_text("report.txt", render_text(report))
 
 
 def _locator(chain: _Chain) -> Callable[[Workspace, BisectReport, Path], Where]:

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
 from mccprobe.bisection.passes.workspace import Workspace
 from mccprobe.explain.deadline import Deadline
+from mccprobe.explain.screen.before import doubts_of_ir
 from mccprobe.explain.screen.cheap import cheap_screen
 from mccprobe.explain.screen.ir import POISON, UNDEF, with_filled_locals, with_values, without_poison
+from mccprobe.explain.screen.ir_asan import with_address_checks
 from mccprobe.explain.screen.run import ScreenChecks
 from mccprobe.explain.screen.weigh import PATTERN
 from mccprobe.report.why_record import ScreenCheck, ScreenOutcome
 
 pytestmark = pytest.mark.toolchain("clang-14")
 Opener = Callable[..., Workspace]
+CallCli = Callable[..., tuple[int, str, str]]
 
 # the program is main(count) with count = 1, and its result is the exit status
 WRONG = {
@@ -155,6 +160,22 @@ def right_program() -> str:
     return "\n".join([*lines, f"  ret i32 {total}", "}", "!0 = !{i32 0, i32 5}", ""])
 
 
+OUT_OF_BOUNDS = """declare i32 @putchar(i32)
+define i32 @main(i32 %c, i8** %v) {
+  %b = alloca [1 x i32], align 4
+  %a = alloca [1 x i32], align 4
+  %b0 = getelementptr [1 x i32], [1 x i32]* %b, i64 0, i64 0
+  store i32 65, i32* %b0
+  %a0 = getelementptr [1 x i32], [1 x i32]* %a, i64 0, i64 0
+  store i32 66, i32* %a0
+  %o = getelementptr [1 x i32], [1 x i32]* %a, i64 0, i64 1
+  %x = load i32, i32* %o
+  %r = call i32 @putchar(i32 %x)
+  ret i32 0
+}
+"""
+
+
 def text_of(body: str) -> str:
     return re.sub(r"\{ (?=[%b])", "{\n  ", body).replace(" }", "\n}")
 
@@ -189,6 +210,42 @@ def test_a_shift_by_the_width_ends_before_a_pass_is_named(opened: Opener) -> Non
     """llvm-project#55727: the cheap part that `bisect` runs sees it too."""
     result = cheap_screen(opened(text_of(WRONG["vector shift by its width"][1]), suffix=".ll", reference="-O0"))
     assert not result.clean and POISON in result.reason
+
+
+@pytest.mark.parametrize("right", [True, False], ids=["in bounds", "out of bounds"])
+def test_an_access_out_of_bounds_that_o0_hides(opened: Opener, right: bool) -> None:
+    """At -O0 the local after the array is read; SROA, which makes a register of it, is innocent."""
+    text = OUT_OF_BOUNDS.replace("i64 1\n", "i64 0\n") if right else OUT_OF_BOUNDS
+    workspace = opened(text, suffix=".ll", reference="-O0")
+    result = cheap_screen(workspace)
+    assert result.clean is right, result
+    assert right or "stack-buffer-overflow" in result.reason
+    doubts = doubts_of_ir(workspace, text)
+    assert doubts == () if right else "stack-buffer-overflow" in doubts[0]
+
+
+def test_a_pass_that_exposes_it_is_not_confirmed(tmp_path: Path, call_cli: CallCli) -> None:
+    source = tmp_path / "program.ll"
+    source.write_text(OUT_OF_BOUNDS)
+    asked = ("--compiler", "clang-14", "--reference", "-O0", "--skip-screen", "--step", "where")
+    code, out, err = call_cli("-q", "--json", "why", source, *asked, "-o", tmp_path / "run", "--", "-O2")
+    found = json.loads(out)["bisect"]
+    assert (code, found["status"], found["culprit"]["pass"]) == (0, "exposed", "SROAPass"), err
+    assert "exposes it: ASan: " in found["confirmation"]["text"]
+    assert json.loads((tmp_path / "run/bisect/result.json").read_text())["status"] == "exposed"
+
+
+def test_where_asan_is_asked_for() -> None:
+    text = (
+        "declare i32 @f(i32)\ndefine i32 @main(i32 %c) {\n"
+        'define fastcc void @"a b"(%S* byval(%S) align 8 %x, ...) unnamed_addr #0 comdat !dbg !4 {\n'
+        "define <4 x i64> @g() local_unnamed_addr addrspace(1) nounwind {\n"
+    )
+    assert with_address_checks(text) == (
+        "declare i32 @f(i32)\ndefine i32 @main(i32 %c) sanitize_address {\n"
+        'define fastcc void @"a b"(%S* byval(%S) align 8 %x, ...) unnamed_addr sanitize_address #0 comdat !dbg !4 {\n'
+        "define <4 x i64> @g() local_unnamed_addr addrspace(1) sanitize_address nounwind {\n"
+    )
 
 
 def test_the_texts() -> None:

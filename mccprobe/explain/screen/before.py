@@ -1,4 +1,4 @@
-"""The IR before the culprit: does it use a value that is undef or poison already? Then the pass only exposes it."""
+"""The IR before the culprit: does it use undef, poison or memory out of bounds? Then the pass only exposes it."""
 
 from __future__ import annotations
 
@@ -16,10 +16,12 @@ def doubts_of_ir(workspace: Workspace, text: str) -> tuple[str, ...]:
     """
     if workspace.unit.recorded.offload:
         return ()
-    rows = ScreenChecks(workspace, Deadline()).ir_of(text).rows(cheap=True)
-    checks = [check() for name, _, check in rows if name in (POISON, UNDEF)]
+    screen = ScreenChecks(workspace, Deadline())
+    checks = [check() for name, _, check in screen.ir_of(text).rows(cheap=True) if name in (POISON, UNDEF)]
+    checks.append(screen.sanitizers.asan_of(text))
     return tuple(
-        f"the IR before the pass has the fault already, so the pass only exposes it: {check.text}"
+        "the IR before the pass has the fault already, so the pass only exposes it: "
+        f"{check.name}: {check.text.splitlines()[0]}"
         for check in checks
         if check.outcome is ScreenOutcome.FINDING
     )

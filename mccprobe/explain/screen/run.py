@@ -130,9 +130,9 @@ class ScreenChecks:
         self._needed: int | None = None
         self.builder = PlainBuilder(workspace)
         self.runs = ScreenRuns(workspace)
-        self.sanitizers = SanitizerChecks(self.builder, self.runs, deadline)
-        self.repeats = RepeatChecks(workspace, self.runs)
         self.promises = PromiseCheck(workspace, self._turns_right, from_ir=self.builder.from_ir)
+        self.sanitizers = SanitizerChecks(self.builder, self.runs, deadline, self.promises.module)
+        self.repeats = RepeatChecks(workspace, self.runs)
         self.ir = IrChecks(self.promises.module, self._text_at_o0, self.promises.compare)
 
     def rows(self) -> list[Row]:

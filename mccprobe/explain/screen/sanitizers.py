@@ -16,6 +16,7 @@ from pathlib import Path
 from mccprobe.base.process import RunSpec, run
 from mccprobe.explain.deadline import Deadline
 from mccprobe.explain.screen.build import Built, Extra, PlainBuilder
+from mccprobe.explain.screen.ir_asan import with_address_checks
 from mccprobe.explain.screen.origins import Program, origin_of, place_of
 from mccprobe.explain.screen.runs import MOST_REPORTS, ScreenRuns
 from mccprobe.explain.screen.trap import TRAP_OPTIONS, trap_extra
@@ -89,8 +90,12 @@ void *__wrap_dlopen(const char *name, int flags) { return __real_dlopen(name, fl
 class SanitizerChecks:
     """Builds and runs under sanitizers. One row a sanitizer, and one more for a kernel that it does not reach."""
 
-    def __init__(self, builder: PlainBuilder, runs: ScreenRuns, deadline: Deadline) -> None:
+    def __init__(
+        self, builder: PlainBuilder, runs: ScreenRuns, deadline: Deadline,
+        module: Callable[[], str | None] = lambda: None,
+    ) -> None:  # fmt: skip
         self.builder = builder
+        self.module = module  # the program as IR text, where it is IR
         self.runs = runs
         self.deadline = deadline
         recorded = builder.workspace.unit.recorded
@@ -103,7 +108,7 @@ class SanitizerChecks:
 
     def cheap_rows(self) -> list[tuple[str, str, Callable[[], ScreenCheck]]]:
         """The same of as few builds as show most."""
-        return self._rows((BOTH, MSAN))
+        return self._rows((ASAN if self.builder.from_ir else BOTH, MSAN))
 
     def _rows(self, sanitizers: Sequence[Sanitizer]) -> list[tuple[str, str, Callable[[], ScreenCheck]]]:
         found: list[tuple[str, str, Callable[[], ScreenCheck]]] = []
@@ -140,7 +145,7 @@ class SanitizerChecks:
         return self.emulated and bool(sanitizer.runtime)
 
     def _why_not(self, sanitizer: Sanitizer) -> str:
-        if self.builder.from_ir:
+        if self.builder.from_ir and sanitizer is not ASAN:
             return "the source is LLVM IR or assembly, which no front end instruments"
         if self.emulated and sanitizer is MSAN:
             return "the emulator's runtime is not instrumented: what it writes would count as uninitialised"
@@ -177,13 +182,23 @@ class SanitizerChecks:
 
         return run_it
 
-    def _own(self, sanitizer: Sanitizer, part: str) -> ScreenCheck:
+    def asan_of(self, module: str) -> ScreenCheck:
+        """ASan on this IR in place of the source."""
+        return self._own(ASAN, "program", with_address_checks(module))
+
+    def _own(self, sanitizer: Sanitizer, part: str, text: str | None = None) -> ScreenCheck:
         extra = self.extra(sanitizer)
-        self.builder.start(extra)
+        if self.builder.from_ir and text is None:
+            module = self.module()
+            if module is None:
+                return _not_run(sanitizer, part, "the source cannot be read as LLVM IR")()
+            text = with_address_checks(module)
+        if text is None:
+            self.builder.start(extra)
         broken = self._control_fails(sanitizer)
         if broken:
             return _not_run(sanitizer, part, broken)()
-        return self._judge(sanitizer, part, self.builder.build(extra))
+        return self._judge(sanitizer, part, self.builder.build(extra, text))
 
     def _lacks_runtime(self, sanitizer: Sanitizer) -> bool:
         """True where a stock clang was installed without the sanitizer's runtime."""
@@ -197,7 +212,8 @@ class SanitizerChecks:
         for path in reversed(installed_clangs().values()):
             if path.resolve() != own:
                 driver = (str(path), *self.builder.driver[1:])
-                yield SanitizerChecks(PlainBuilder(self.builder.workspace, driver), self.runs, self.deadline)
+                builder = PlainBuilder(self.builder.workspace, driver)
+                yield SanitizerChecks(builder, self.runs, self.deadline, self.module)
 
     def _trapping(self, part: str) -> ScreenCheck:
         """UBSan without a runtime."""
