@@ -180,10 +180,11 @@ def test_a_compiler_that_changed_is_not_resumed(run_cli: RunCli, fake: Fake, pro
 
 
 def test_a_cu_source_is_bisected_with_mcc(run_cli: RunCli, fake: Fake, sdk: Path, tmp_path: Path) -> None:
-    """The arguments are those of public builds: -mtgpu, the architecture in two words, -rdc=true -dc."""
+    """The arguments are those of public builds: gen.sh's, the architecture in two words, -rdc=true -dc."""
     source = tmp_path / "answer.cu"
     source.write_text(DEVICE_PROGRAM, encoding="utf-8")
-    command = ("mcc", source, "-rdc=true", "-dc", "-mtgpu", "--cuda-gpu-arch", "mp_22", "-O2", "-lmusart")
+    command = ("mcc", source, "-o", "X.elf", "-rdc=true", "-dc", "--cuda-device-only", "-mtgpu", "--cuda-gpu-arch",
+               "mp_22", "-O2", "-lmusart")  # fmt: skip
     run = run_cli(
         "bisect", source, "--mcc", fake("mcc_ok"), FAULT, "--json", "--", *command,
         cwd=Path.cwd(), env={"FAKE_SDK": str(sdk)},
