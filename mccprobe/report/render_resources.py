@@ -222,11 +222,11 @@ def _spills(kernel: KernelResources) -> str:
 
 
 def _spill_base(kernel: KernelResources) -> bool:
-    """Whether this kernel has the argument; by its architecture where the metadata lists no arguments."""
+    """Whether the argument is in this kernel, or in every kernel of its architecture."""
     raw = kernel.kernel.raw
     arguments = raw.get(".args", raw.get("args"))
     kinds = [one.get(".kind", one.get("kind")) for one in arguments or () if isinstance(one, dict)]
-    return SPILL_BASE_KIND in kinds if kinds else SPILL_BASE.get(kernel.kernel.target, False)
+    return SPILL_BASE_KIND in kinds or SPILL_BASE.get(kernel.kernel.target, False)
 
 
 def _largest_block(threads: int | None) -> str:

@@ -85,7 +85,8 @@ def test_the_reserve_is_that_of_the_architecture(
 
 
 @pytest.mark.parametrize(
-    ("target", "total", "declared"), [("mp_21", 824, 800), ("mp_22", 820, 800), ("mp_31", 816, 800), ("mp_31", 412, 400)]
+    ("target", "total", "declared"),
+    [("mp_21", 824, 800), ("mp_22", 820, 800), ("mp_31", 816, 800), ("mp_31", 412, 400)],
 )
 def test_a_reserve_is_rounded_up_to_the_alignment_of_what_is_declared(target: str, total: int, declared: int) -> None:
     """100 doubles and 100 floats, as in public objects."""
