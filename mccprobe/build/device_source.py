@@ -15,17 +15,16 @@ from mccprobe.base.errors import SourceDoesNotCompile, UsageError
 from mccprobe.base.paths import is_file, is_folder
 from mccprobe.build.record import TranslationUnit
 from mccprobe.build.step import compile_unit, run_step
+from mccprobe.oracle.kernel.lookup import find_kernel
 from mccprobe.oracle.kernel.shipped import FILE_NAME, is_shipped
-from mccprobe.oracle.kernel.spec import KernelSpec, load_kernel
 from mccprobe.targets import registry
 from mccprobe.targets.amdgcn.toolchain import COMPILE_TIMEOUT_S, amdgcn_toolchain
-from mccprobe.targets.choose import DEVICE_SUFFIXES, choose, wanted_of
+from mccprobe.targets.choose import choose, wanted_of
 from mccprobe.targets.llvm.command import names_architecture
+from mccprobe.targets.mcc.architecture import DEFAULT_ARCH
 from mccprobe.targets.mcc.target import not_found
 from mccprobe.targets.mcc.toolchain import MccPaths
 from mccprobe.targets.protocol import ResourceText, Toolchain
-
-DEFAULT_ARCH = "mp_22"
 
 
 @dataclass(frozen=True)
@@ -51,7 +50,7 @@ class Compiled:
 
 def is_source(path: Path) -> bool:
     """True for a source, which only its name tells, and for a folder with a kernel.toml."""
-    return path.suffix in DEVICE_SUFFIXES or is_file(path / FILE_NAME)
+    return registry.is_device_source(path.name) or is_file(path / FILE_NAME)
 
 
 def compile_source(path: Path, options: SourceOptions, scratch: Path) -> list[Compiled]:
@@ -62,14 +61,9 @@ def compile_source(path: Path, options: SourceOptions, scratch: Path) -> list[Co
 
 def sources_and_arguments(path: Path, options: SourceOptions) -> tuple[Sequence[Path], Sequence[str]]:
     """The sources of a kernel folder, or the one; the options' compile arguments, else those of kernel.toml."""
-    spec = _kernel_of(path)
+    spec = find_kernel(path)
     sources = spec.sources if spec is not None and is_folder(path) else (path,)
     return sources, options.args or (spec.compile_args if spec is not None else ("-O3",))
-
-
-def _kernel_of(path: Path) -> KernelSpec | None:
-    folder = path if is_folder(path) else path.parent
-    return load_kernel(folder) if is_file(folder / FILE_NAME) else None
 
 
 def _compile(source: Path, args: Sequence[str], options: SourceOptions, scratch: Path, index: int) -> Compiled:

@@ -23,6 +23,7 @@ from mccprobe.build.image import replace_image
 from mccprobe.build.job import OUTPUT, SCRATCH, CompileJob, CompileOutcome
 from mccprobe.build.ledger import Ledger
 from mccprobe.build.record import TranslationUnit
+from mccprobe.targets.flags.given import CompilerFlag
 from mccprobe.targets.protocol import UNLIMITED as UNLIMITED
 from mccprobe.targets.protocol import Job, JobKind, PassCounter, Recording, Toolchain
 
@@ -185,17 +186,15 @@ def _counter_of(toolchain: Toolchain) -> PassCounter:
 class Unit:
     """One variant of a recorded source: its LLVM options, its unlimited objects, its trials.
 
-    driver_flags: the same options as the user would give them to the driver.
-    base: the unlimited object of each job, filled by `prepare`; samples: the same, addresses not fixed.
+    flags: of LLVM each, for a driver's own are in the recording.
+    base: the unlimited object of each job, filled by `finish`; samples: the same, addresses not fixed.
     """
 
-    def __init__(
-        self, recorded: RecordedSource, tag: str, options: Sequence[str] = (), driver_flags: Sequence[str] = ()
-    ) -> None:
+    def __init__(self, recorded: RecordedSource, tag: str, flags: Sequence[CompilerFlag] = ()) -> None:
         self.recorded = recorded
         self.tag = tag
-        self.options = tuple(options)
-        self.driver_flags = tuple(driver_flags)
+        self.options = tuple(flag.option for flag in flags)
+        self.driver_flags = tuple(word for flag in flags for word in flag.argv)
         self.base: list[str] = []
         self.samples: list[str] = []
         self.proved = True  # False while the bitcode route has not been compared with the direct compile
@@ -269,11 +268,6 @@ class Unit:
             for index in range(len(self.recorded.jobs))
         ]
         return [self.ledger.submit(job, urgency=urgency) for job in jobs]
-
-    def prepare(self) -> None:
-        """`begin` and `finish` in one."""
-        self.begin()
-        self.finish()
 
     def begin(self) -> None:
         """Start what `finish` waits for."""

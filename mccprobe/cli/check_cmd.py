@@ -12,7 +12,6 @@ from mccprobe.base.console import Console, number_of, visible
 from mccprobe.base.errors import UsageError
 from mccprobe.cli.kernel_options import (
     CONTEXT,
-    DEFAULT_KERNEL,
     answered,
     build_folder,
     case_teller,
@@ -23,6 +22,7 @@ from mccprobe.cli.kernel_options import (
     record,
     require_built,
 )
+from mccprobe.oracle.kernel.shipped import DEFAULT_KERNEL
 from mccprobe.oracle.verdict import Verdict
 
 HELP = """Check a kernel: every case right, every kernel that it can launch launched by a right case.
@@ -60,8 +60,8 @@ def check(
         return _lab(console, kernel, values, warp=int(warp or 128), as_json=as_json, out=out)
     if warp is not None:
         raise UsageError("--warp goes with --lab", hint="mccprobe check KERNEL --lab --warp 32")
+    from mccprobe.report.text.check import render_gate
     from mccprobe.tuning.check.check import check_kernel
-    from mccprobe.tuning.check.render_text import render_gate
     from mccprobe.tuning.check.score import grader_score
 
     choice = choose_kernel(console, kernel, values)
@@ -92,8 +92,8 @@ def check(
 
 
 def _lab(console: Console, kernel: str, values: dict[str, Any], *, warp: int, as_json: bool, out: Path | None) -> int:
+    from mccprobe.report.text.lab import render_lab
     from mccprobe.targets import registry
-    from mccprobe.tuning.lab.render_text import render_lab
     from mccprobe.tuning.lab.session import WatchedCase, lab_kernel
 
     if values["toolchain"] == "auto":  # the laboratory is the emulator: asking for it is asking for sim

@@ -18,6 +18,7 @@ from mccprobe.cli.common import FiniteRange, cache_directory
 from mccprobe.cli.lazy import AliasedOption
 from mccprobe.cli.pace import Pace
 from mccprobe.cli.toolchain_option import toolchain_option
+from mccprobe.targets.mcc.architecture import DEFAULT_ARCH
 
 if TYPE_CHECKING:
     from mccprobe.oracle.kernel.records import Case
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
     from mccprobe.tuning.check.check import CheckedCase, GateReport
 
 CONTEXT = {"help_option_names": ["-h", "--help"]}
-DEFAULT_KERNEL = "gemm"
 DEFAULT_BOOK = "mccprobe-out/journal.jsonl"
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -53,7 +53,7 @@ def kernel_options(command: Command) -> Command:
         click.option("--compiler", metavar="PATH", help="the clang to use"),
         click.option("--mcc", metavar="PATH", help="the mcc to use"),
         click.option("--musa-path", metavar="DIR", help="the MUSA toolkit to pin"),
-        click.option("--arch", default="mp_22", show_default=True, metavar="ARCH", help="device architecture"),
+        click.option("--arch", default=DEFAULT_ARCH, show_default=True, metavar="ARCH", help="device architecture"),
         click.option(case, "cases", cls=AliasedOption, aliases=alias, type=click.Choice(["legacy", "full"]),
                      default="legacy", show_default=True, help="full adds 8192x8192x16384 and its like"),
         click.option("--seed", "seeds", type=click.IntRange(0), multiple=True, default=(1, 2, 3), show_default=True,
@@ -72,9 +72,9 @@ def kernel_options(command: Command) -> Command:
 def choose_kernel(console: Console, text: str, values: Mapping[str, Any]) -> KernelChoice:
     """Resolve the options and tell what is used. Raises what the pieces raise."""
     from mccprobe.targets.llvm.inherited import environment_of, sentences
-    from mccprobe.tuning.check.subject import find_kernel, kernel_toolchain, parse_defines, resolve_flags
+    from mccprobe.tuning.check.subject import kernel_toolchain, parse_defines, resolve_flags, runnable_kernel
 
-    kernel = find_kernel(text)
+    kernel = runnable_kernel(text)
     flags = resolve_flags(values["flags"], values["sets"])
     defines = parse_defines(kernel, values["defines"])
     choice = kernel_toolchain(

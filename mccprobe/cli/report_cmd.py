@@ -16,10 +16,11 @@ from mccprobe.cli.common import cache_directory
 from mccprobe.cli.html_option import deliver, html_options, page_places
 from mccprobe.cli.pace import Pace
 from mccprobe.cli.toolchain_option import toolchain_option
+from mccprobe.targets.mcc.architecture import DEFAULT_ARCH
 
 if TYPE_CHECKING:
+    from mccprobe.inspection.resources import ResourceReport
     from mccprobe.report.pages.blocks import Page
-    from mccprobe.report.resources_record import ResourceReport
 
 DEPTH_OF_KERNELS = 2  # of the document
 
@@ -44,7 +45,7 @@ Examples:
 @click.option("--no-instructions", is_flag=True, help="leave them uncounted: no disassembler is run")
 @click.option("--compare", metavar="KERNEL", help="set the published figures of a shipped kernel beside it")
 @toolchain_option("report", "compiles a source")
-@click.option("--arch", default="mp_22", show_default=True, metavar="ARCH", help="target of a compile with mcc")
+@click.option("--arch", default=DEFAULT_ARCH, show_default=True, metavar="ARCH", help="target of a compile with mcc")
 @click.option("--compile-args", metavar="ARGS", help="arguments of that compile [default: kernel.toml, or -O3]")
 @click.option("--mcc", metavar="PATH", help="the mcc to use")
 @click.option("--musa-path", metavar="DIR", help="the MUSA toolkit to pin")
@@ -61,12 +62,12 @@ def report(
     figures: Path | None,
 ) -> int:  # fmt: skip
     from mccprobe.build.device_source import SourceOptions
+    from mccprobe.inspection.resources import ReportRequest, report_on
     from mccprobe.objects.model.resources import Options
     from mccprobe.oracle.kernel.shipped import file_or_shipped, refuse_shipped_name
     from mccprobe.oracle.kernel.spec import shipped_kernel
     from mccprobe.report import render_resources as render
     from mccprobe.report.json_stream import print_json
-    from mccprobe.report.resources_record import ReportRequest, report_on
     from mccprobe.targets.mcc.toolchain import MccPaths
 
     if as_json + as_csv + as_markdown > 1:

@@ -28,10 +28,12 @@ from mccprobe.targets.flags.catalogue import load_catalogue
 from mccprobe.targets.flags.entries import Flag
 from mccprobe.targets.llvm.jobs import JobKind, front_end_argv
 from mccprobe.targets.llvm.probe import ARCHITECTURES, KERNEL, accepted_pins
+from mccprobe.targets.mcc.target import TARGET as MCC
 from mccprobe.targets.mcc.toolkit import toolkit_root
 
 LLVM_MAJOR = 14  # of mcc 5.2.0 and of the article's 3.1.0
 LIMIT = "-opt-bisect-limit"
+VERSION_KEYS = frozenset({"musa_toolkits", "mcc"})  # of version.json, at least
 
 
 @probe
@@ -69,7 +71,7 @@ def version_json(subject: Subject) -> Answer:
     except (OSError, ValueError, RecursionError) as error:
         return no(f"{path}: {error}")
     keys = sorted(document) if isinstance(document, dict) else []
-    return answer({"musa_toolkits", "mcc"} <= set(keys), f"keys: {', '.join(keys) or 'none'}")
+    return answer(set(keys) >= VERSION_KEYS, f"keys: {', '.join(keys) or 'none'}")
 
 
 @probe
@@ -251,7 +253,7 @@ def _taken(subject: Subject, flags: list[Flag]) -> Answer:
 
 def _catalogue(*confidences: str) -> list[Flag]:
     flags = load_catalogue().flags.values()
-    return [f for f in flags if f.option == "mllvm" and "mcc" in f.compilers and f.confidence in confidences]
+    return [f for f in flags if f.option == "mllvm" and MCC.options_of in f.compilers and f.confidence in confidences]
 
 
 @probe

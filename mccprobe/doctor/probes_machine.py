@@ -8,6 +8,7 @@ from mccprobe.doctor.subject import Answer, Subject, Unasked, answer, no, why, y
 from mccprobe.objects.binary.elf import SHN_UNDEF, iter_symbols, parse_elf
 from mccprobe.objects.model.limits import PUBLIC_LIMITS, Constant, Limits
 from mccprobe.targets.llvm.locate import which
+from mccprobe.targets.mcc.architecture import DEFAULT_ARCH
 from mccprobe.tuning.plan.machine import MULTIPROCESSORS
 
 GMI = "mthreads-gmi"
@@ -110,7 +111,7 @@ def threads_per_block(subject: Subject) -> Answer:
 @probe
 def multiprocessors(subject: Subject) -> Answer:
     arch, _ = _limits(subject)
-    if arch != "mp_22":
-        raise Unasked(f"the number is of mp_22, the device is {arch}")
+    if arch != DEFAULT_ARCH:
+        raise Unasked(f"the number is of {DEFAULT_ARCH}, the device is {arch}")
     expected = Constant(int(MULTIPROCESSORS.value), MULTIPROCESSORS.unit, MULTIPROCESSORS.source)
     return _compared(subject, "multiprocessors", arch, expected)

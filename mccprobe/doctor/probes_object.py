@@ -10,7 +10,7 @@ from mccprobe.base.errors import MccprobeError
 from mccprobe.doctor.probes import probe
 from mccprobe.doctor.subject import Answer, Subject, Unasked, answer, no, parse_text, why, yes
 from mccprobe.objects.binary.assembly import read_metadata_texts
-from mccprobe.objects.binary.bundle import MAGIC, Bundle, parse_bundle, target_of
+from mccprobe.objects.binary.bundle import MAGIC, Bundle, foreign_ids, parse_bundle, target_of
 from mccprobe.objects.binary.document import read_messagepack
 from mccprobe.objects.binary.elf import EM_MTGPU, machine_of, parse_elf, read_code_symbols
 from mccprobe.objects.binary.metadata import MTGPU, iter_documents_of, read_document
@@ -26,6 +26,7 @@ from mccprobe.objects.isa.records import OTHER, Function, Listing
 from mccprobe.objects.isa.registers import registers_of
 from mccprobe.targets.llvm.jobs import DEVICE_TRIPLES, JobKind
 from mccprobe.targets.llvm.probe import BUNDLE_ID, METADATA_MARK
+from mccprobe.targets.mcc.target import ISA
 
 IDENT = bytes.fromhex("7f454c46 02 01 01 00")  # ELF64, little-endian, version 1, OSABI 0
 
@@ -55,7 +56,9 @@ def raw_bundle(subject: Subject) -> Answer:
 def bundle_ids(subject: Subject) -> Answer:
     ids = [entry.id for entry in _bundle(subject).entries]
     named = [one for one in ids if target_of(one).startswith("mp_")]
-    return answer(bool(named), f"ids: {', '.join(ids)}"[:300])
+    foreign = foreign_ids(ids)
+    told = f"ids: {', '.join(ids)}" + (f"; not of mcc's family: {', '.join(foreign)}" if foreign else "")
+    return answer(bool(named) and not foreign, told[:300])
 
 
 @probe
@@ -236,7 +239,7 @@ def temp_registers(subject: Subject) -> Answer:
     used = [
         register.first + register.size
         for one in _function(subject.listing).instructions
-        for register in registers_of(one.operands, "mtgpu")
+        for register in registers_of(one.operands, ISA)
         if register.bank == "R"
     ]
     told = kernel.registers.get("temp")
@@ -305,7 +308,7 @@ def vendor_objdump(subject: Subject) -> Answer:
         return no(error.message)
     decoded = sum(one.pipe != UNKNOWN for function in listing.functions for one in function.instructions)
     evidence = f"file format {told or 'not told'}, {decoded} instructions of {listing.instruction_count} decoded"
-    return answer("mtgpu" in told and decoded > 0, evidence)
+    return answer(ISA in told and decoded > 0, evidence)
 
 
 @probe

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from mccprobe.base.errors import MccprobeError, NoRoom
-from mccprobe.bisection.workspace import Workspace
+from mccprobe.bisection.passes.workspace import Workspace
 from mccprobe.explain.deadline import Deadline
 from mccprobe.explain.judged import Judging
 from mccprobe.report.why_record import BuildFact
+from mccprobe.targets.flags.given import CompilerFlag
 from mccprobe.targets.flags.levels import is_any_level
 from mccprobe.targets.llvm.command import split_arguments
 
@@ -22,7 +23,7 @@ def build_facts(
     """One fact a build. The flags under examination stay, except in the compiler's defaults."""
     request = workspace.request
     plain = without_levels(request.args)
-    builds: list[tuple[str, Sequence[str], Sequence[Sequence[str]]]] = [
+    builds: list[tuple[str, Sequence[str], Sequence[CompilerFlag]]] = [
         ("compiler defaults: no -O option, none of the flags", plain, ())
     ]
     named = "with the flags" if request.flags else "with the other arguments of the bad build"
@@ -45,7 +46,7 @@ def without_levels(args: Sequence[str]) -> tuple[str, ...]:
 
 
 def _fact(
-    workspace: Workspace, judging: Judging, name: str, args: Sequence[str], flags: Sequence[Sequence[str]], tag: str
+    workspace: Workspace, judging: Judging, name: str, args: Sequence[str], flags: Sequence[CompilerFlag], tag: str
 ) -> BuildFact:
     toolchain = workspace.request.toolchain
     if args[-1:] == (DEVICE_LEVEL,):

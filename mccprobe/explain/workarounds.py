@@ -16,8 +16,8 @@ from pathlib import Path
 
 from mccprobe.base.errors import BudgetSpent, MccprobeError, NoRoom, ToolchainError
 from mccprobe.base.process import RunSpec, run
-from mccprobe.bisection.target import Judge
-from mccprobe.bisection.workspace import Workspace
+from mccprobe.bisection.judge import Judge
+from mccprobe.bisection.passes.workspace import Workspace
 from mccprobe.build.job import CompileJob
 from mccprobe.build.unit import UNLIMITED
 from mccprobe.explain.deadline import Deadline
@@ -30,6 +30,7 @@ from mccprobe.report.record import Culprit
 from mccprobe.report.why_record import StepState, Workaround, Workarounds
 from mccprobe.targets.flags.ask import ask_options
 from mccprobe.targets.flags.catalogue import ResolvedFlag, load_catalogue
+from mccprobe.targets.flags.given import CompilerFlag
 from mccprobe.targets.flags.harvest import Harvest
 from mccprobe.targets.llvm.jobs import option_key
 from mccprobe.targets.passes.table import guess_kind, load_pass_table
@@ -91,7 +92,7 @@ def _harvest(workspace: Workspace, notes: list[str]) -> Harvest | None:
 def _changes(
     flags: Sequence[ResolvedFlag], culprit: Culprit | None, harvest: Harvest | None, workspace: Workspace
 ) -> list[Change]:
-    info = load_pass_table().find(culprit.title) if culprit else None
+    info = load_pass_table(workspace.request.toolchain.name).find(culprit.title) if culprit else None
     kind = info.kind if info else guess_kind(culprit.title) if culprit else "ir"
     return possible_changes(
         info, [flag.flag for flag in flags if flag.flag is not None], load_catalogue(), harvest,
@@ -122,7 +123,7 @@ def _without_flags(workspace: Workspace, flags: Sequence[ResolvedFlag]) -> list[
                 raise
             except MccprobeError:
                 continue  # one flag may need another
-            found.append((f"without {name}", tuple(a for flag in kept for a in flag), judge))
+            found.append((f"without {name}", tuple(a for flag in kept for a in flag.argv), judge))
     return found
 
 
@@ -132,7 +133,7 @@ def _active(judge: Judge) -> str:
 
 
 def _baseline(workspace: Workspace, judging: Judging) -> Workaround:
-    argv = tuple(argument for flag in workspace.request.flags for argument in flag)
+    argv = tuple(argument for flag in workspace.request.flags for argument in flag.argv)
     made = _row(workspace, BASELINE, argv, judging.of(_active(workspace.judge)), None, workspace.judge)
     return replace(made, note="no change: what the others are compared with")
 
@@ -152,7 +153,7 @@ def _compile_limit(workspace: Workspace) -> float:
 
 def _argv(change: Change) -> tuple[str, ...]:
     options = (*change.options, *(optnone_options(change.function) if change.function else ()))
-    return tuple(argument for option in options for argument in ("-mllvm", option))
+    return tuple(argument for option in options for argument in CompilerFlag(option).argv)
 
 
 def _text(change: Change) -> str:

@@ -11,9 +11,7 @@ from mccprobe.targets.mcc.target import not_found
 from mccprobe.targets.mcc.toolchain import MccPaths
 from mccprobe.targets.protocol import Choice, Wanted
 
-__all__ = ["DEVICE_SUFFIXES", "Choice", "choose", "wanted_of"]
-
-DEVICE_SUFFIXES = frozenset((".mu", ".cu"))  # .cu: gpu-compute-driver-bench's gen.sh, sgl-kernel
+__all__ = ["Choice", "choose", "wanted_of"]
 
 
 def wanted_of(mcc: MccPaths, cache: Path, *, compiler: str | None = None) -> Wanted:
@@ -32,7 +30,7 @@ def choose(
     A compiler that the user names is the one that is used: mcc for any source with --mcc or --musa-path.
     Raises CompilerNotFound (exit 3) when the compiler is not there, UsageError for options that contradict.
     """
-    device = language == "musa" or any(Path(source).suffix in DEVICE_SUFFIXES for source in sources)
+    device = language == "musa" or any(map(registry.is_device_source, sources))
     named = "--mcc" if mcc.mcc else "--musa-path" if mcc.musa_path else ""
     if named and compiler:
         raise UsageError(f"--compiler does not go with {named}", hint="name one compiler, with either option")

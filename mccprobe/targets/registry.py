@@ -11,6 +11,7 @@ import importlib
 import os
 import sys
 import types
+from collections.abc import Sequence
 from pathlib import Path
 
 from mccprobe.base.errors import BadTarget, UsageError
@@ -84,14 +85,19 @@ def target(name: str) -> Target:
     return found
 
 
-def of_options(name: str) -> tuple[str, ...]:
-    """Names of the targets that take this vendor's compiler options."""
-    return tuple(one.name for one in targets() if one.options_of == name)
-
-
 def compilers() -> tuple[str, ...]:
     """Whose options flag data describes, in the order of the list."""
     return tuple(dict.fromkeys(one.options_of for one in targets() if one.options_of))
+
+
+def is_device_source(name: str) -> bool:
+    """True for a source that its name alone makes device code."""
+    return any(Path(name).suffix in one.suffixes for one in targets())
+
+
+def bundles_are_public(compilers: Sequence[str]) -> bool:
+    """True where a bundle of flags of these compilers holds what is documented and nothing else."""
+    return any(one.stock and one.options_of in compilers for one in targets())
 
 
 def emulator() -> Target:

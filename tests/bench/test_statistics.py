@@ -12,7 +12,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mccprobe.tuning.bench.statistics import (
-    bootstrap_interval,
     find_two_clusters,
     median_interval,
     paired_ratio,
@@ -107,16 +106,6 @@ def test_pairs_need_two_lists_of_times() -> None:
         paired_ratio([1.0], [1.0, 2.0])
     with pytest.raises(ValueError, match="above 0"):
         paired_ratio([1.0], [0.0])
-
-
-def test_bootstrap_is_repeatable_and_holds_the_mean() -> None:
-    samples = [random.Random(5).gauss(10, 1) for _ in range(1)] + [10 + 0.1 * n for n in range(-20, 21)]
-    first = bootstrap_interval(samples, statistics.fmean, seed=4, resamples=500)
-    assert first == bootstrap_interval(samples, statistics.fmean, seed=4, resamples=500)
-    assert first != bootstrap_interval(samples, statistics.fmean, seed=5, resamples=500)
-    assert first.low < statistics.fmean(samples) < first.high
-    exact = 1.96 * statistics.stdev(samples) / math.sqrt(len(samples))
-    assert first.high - first.low == pytest.approx(2 * exact, rel=0.2)
 
 
 # --- two clusters --------------------------------------------------------------------------------

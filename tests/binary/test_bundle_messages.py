@@ -11,7 +11,7 @@ from mccprobe.base.errors import BadBundle
 from mccprobe.objects.binary import bundle as bundles
 from mccprobe.objects.binary import compressed as packed
 from mccprobe.objects.binary.bundle import MAX_ID_BYTES, is_text_bundle, parse_bundle, parse_text_bundle
-from mccprobe.objects.binary.compressed import MAX_RATIO, expand, is_compressed, max_expanded
+from mccprobe.objects.binary.compressed import MAX_RATIO, PLAUSIBLE, expand, max_expanded
 
 from .writer import bundle, compressed, text_bundle
 
@@ -81,9 +81,9 @@ def test_the_method_is_told_and_bytes_behind_are_not_used() -> None:
 
 
 def test_what_looks_compressed() -> None:
-    assert is_compressed(BEFORE + compressed(INSIDE, 2), 8)
-    assert not is_compressed(BEFORE + compressed(INSIDE, 2), 0)
-    assert not is_compressed(compressed(INSIDE, 4))
+    assert PLAUSIBLE.match(BEFORE + compressed(INSIDE, 2), 8)
+    assert not PLAUSIBLE.match(BEFORE + compressed(INSIDE, 2), 0)
+    assert not PLAUSIBLE.match(compressed(INSIDE, 4))
 
 
 def test_how_large_content_may_be() -> None:

@@ -108,7 +108,7 @@ def rows() -> tuple[Reader, ...]:
         row(
             "decode",
             "binary",
-            "isa.decode_file.decode_file isa.stream.decode_stream",
+            "isa.decode_file.decode_file isa.stream.Decoder",
             objects.decode_with_table,
             objects.shape("elf", "amd-elf"),
         ),
@@ -140,7 +140,7 @@ def rows() -> tuple[Reader, ...]:
         row("recipe", "text", "bisect_run.options.read_recipe", runs.read_recipe_file, files("bisect/*.toml")),
         row(
             "space", "text", "flag_search.space.load_space", runs.read_space,
-            files("mccprobe/tuning/flag_search/data/*.toml"),
+            files("mccprobe/targets/*/data/search.toml"),
         ),
         row(
             "catalogue",

@@ -16,7 +16,7 @@ from mccprobe.objects.isa.guards import cubes
 from mccprobe.objects.isa.learn import learn
 from mccprobe.objects.isa.operands import Sample, parse_operand, sample_of
 from mccprobe.objects.isa.records import Instruction
-from mccprobe.objects.isa.stream import KNOWN, OUT_OF_STEP, UNKNOWN_WORD, Decoder, decode_stream
+from mccprobe.objects.isa.stream import KNOWN, OUT_OF_STEP, UNKNOWN_WORD, Decoder
 
 
 @dataclass(frozen=True)
@@ -133,7 +133,7 @@ def test_slots_are_told_apart_by_address() -> None:
     table = learn(samples, target="t", unit=4, word=12, slots=3)
     assert [table.slot_of(address) for address in (0, 4, 8, 12, 28)] == [0, 1, 2, 0, 1]
     code = b"".join(sample.word.to_bytes(4, "little") for sample in samples[:3])
-    names = [one.mnemonic for one in decode_stream(table, code, 24)]
+    names = [one.mnemonic for one in next(Decoder(table).decode([(24, code)]))]
     assert names == [f"{sample.mnemonic[:-2]}.{slot}" for slot, sample in enumerate(samples[:3])]
 
 
@@ -143,9 +143,9 @@ def test_the_stream_is_out_of_step_after_an_unknown_word_of_a_mixed_set() -> Non
     table = learn([*short.samples(rng, 20), *long.samples(rng, 20)], target="t", unit=4, word=8)
     known = [short.instruction(1, (n, n + 1)).data for n in range(10)]
     code = b"".join(known[:3]) + b"\xfe\xff\xff\xff" + known[3] + b"\xfd\xff\xff\xff" + b"".join(known[4:])
-    states = [one.state for one in decode_stream(table, code, 0)]
+    states = [one.state for one in next(Decoder(table).decode([(0, code)]))]
     assert states == [KNOWN] * 3 + [UNKNOWN_WORD] + [OUT_OF_STEP] * 2 + [KNOWN] * 6
-    assert sum(len(one.data) for one in decode_stream(table, code + b"\x01", 0)) == len(code) + 1
+    assert sum(len(one.data) for one in next(Decoder(table).decode([(0, code + b"\x01")]))) == len(code) + 1
 
 
 @given(st.lists(st.integers(0, 2**32 - 1), min_size=1, max_size=40), st.integers(0, 2**32 - 1), st.integers(0, 39))

@@ -12,7 +12,7 @@ import pytest
 from mccprobe.oracle.kernel.spec import Expected, KernelSpec, Outcome, find_shipped_kernels, load_kernel
 from mccprobe.oracle.verdict import Verdict
 from mccprobe.tuning.check.build import BuiltKernel, CaseResult, run_case
-from mccprobe.tuning.check.cases import PlannedCase
+from mccprobe.tuning.check.cases import DispatchTable, PlannedCase
 from mccprobe.tuning.check.check import case_fault
 
 Built = Callable[..., BuiltKernel]
@@ -36,7 +36,7 @@ def test_verdict_on_the_stand_in(
     assert on.told in result.reason
     if result.verdict is not Verdict.UNRESOLVED:
         assert expected.kernel in (result.launches or {})
-        dispatch = program.kernel.dispatched(case)
+        dispatch = DispatchTable(program.kernel).taking(case)
         planned = PlannedCase(case, "declared", dispatch.kernel if dispatch else None, True)
         assert case_fault(program, planned, result) == ""
     if result.verdict is Verdict.BAD:
@@ -57,7 +57,7 @@ def test_each_kernel_has_a_verdict(folder: Path) -> None:
     assert [entry.kernel for entry in entries] == [entry.kernel for entry in spec.dispatch]
     known = {define.name: {str(value) for value in define.values} for define in spec.defines}
     for entry in entries:
-        dispatch = spec.dispatched(spec.case(entry.case))
+        dispatch = DispatchTable(spec).taking(spec.case(entry.case))
         assert dispatch is not None and dispatch.kernel == entry.kernel
         for on in entry.on:
             assert all(value in known[define] for define, value in on.defines)
@@ -116,7 +116,7 @@ def test_the_authors_four_cases_never_launch_the_wrong_kernel(built: Built, root
     assert result.verdict is Verdict.GOOD and set(result.launches or {}) == {"gemm_wmma_16"}
     spec = load_kernel(root / "kernels" / "mega-tile-32")
     assert {entry.kernel for case in spec.cases if case.legacy and not case.toolchains
-            if (entry := spec.dispatched(case))} == {"gemm_wmma_16"}  # fmt: skip
+            if (entry := DispatchTable(spec).taking(case))} == {"gemm_wmma_16"}  # fmt: skip
 
 
 @pytest.mark.toolchain

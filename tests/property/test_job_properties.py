@@ -7,6 +7,7 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mccprobe.targets.flags.given import CompilerFlag
 from mccprobe.targets.llvm.command import Arguments, mllvm_value, split_arguments, without_flags
 from mccprobe.targets.llvm.jobs import (
     Job,
@@ -95,6 +96,6 @@ def test_split_loses_nothing_and_keeps_the_order(args: list[str]) -> None:
 
 @given(st.lists(ARGUMENTS, max_size=10), st.sampled_from(KEYS))
 def test_without_flags_leaves_no_spelling(args: list[str], key: str) -> None:
-    bare = without_flags(split_arguments(args), [["-mllvm", f"-{key}"]])
+    bare = without_flags(split_arguments(args), [CompilerFlag(f"-{key}")])
     assert isinstance(bare, Arguments)
     assert key not in {option_key(value) for group in bare.options if (value := mllvm_value(group))}

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from mccprobe.bisection.target import Judge, PassAxis
+from mccprobe.bisection.judge import Judge
+from mccprobe.bisection.passes.pass_axis import PassAxis
 from mccprobe.build.executor import LocalExecutor
 from mccprobe.build.journal import Journal
 from mccprobe.build.ledger import Ledger
@@ -18,6 +19,7 @@ from mccprobe.build.store import RunDirectory
 from mccprobe.build.unit import UNLIMITED, RecordedSource, Unit
 from mccprobe.oracle.checks import Expected, ReferenceOracle
 from mccprobe.targets.clang.toolchain import ClangToolchain
+from mccprobe.targets.flags.given import CompilerFlag
 from mccprobe.targets.mcc.toolchain import MccToolchain
 from mccprobe.targets.sim.build import sim_sdk
 
@@ -80,8 +82,9 @@ def bench(ledger: Ledger, fake: Callable[[str], str], tmp_path: Path) -> Callabl
         recorded = RecordedSource(
             toolchain, ledger, TranslationUnit(str(source), ("-O2",)), name="unit", timeout_s=timeout_s
         )
-        unit = Unit(recorded, "bad", ["-fake-fault"])
-        unit.prepare()
+        unit = Unit(recorded, "bad", [CompilerFlag("-fake-fault")])
+        unit.begin()
+        unit.finish()
         program = Program(unit, linker(recorded, ["-O2"]))
         judge = Judge(program, ReferenceOracle(Expected(b"8 GOOD \n", 0)), ledger.journal)
         total = ledger.compile(unit.job(UNLIMITED)).log.total
@@ -120,8 +123,9 @@ def device_bench(
         args = [*(f"--offload-arch={arch}" for arch in archs or ("mp_22",)), "-O2"]
         record = TranslationUnit(str(source), tuple(args))
         recorded = RecordedSource(toolchain, ledger, record, name="unit", timeout_s=60)
-        unit = Unit(recorded, "bad", ["-fake-fault"])
-        unit.prepare()
+        unit = Unit(recorded, "bad", [CompilerFlag("-fake-fault")])
+        unit.begin()
+        unit.finish()
         program = Program(unit, linker(recorded, [*args, "-lmusart"]))
         judge = Judge(program, ReferenceOracle(Expected(b"GOOD\n", 0)), ledger.journal)
         return PassAxis(unit, judge, ledger.compile(unit.job(UNLIMITED)).log.total, None)

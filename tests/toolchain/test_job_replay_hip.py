@@ -19,6 +19,7 @@ from mccprobe.build.ledger import Ledger
 from mccprobe.build.record import TranslationUnit
 from mccprobe.build.unit import PLACEHOLDER_IMAGE, UNLIMITED, RecordedSource, Unit
 from mccprobe.targets.clang.toolchain import ClangToolchain
+from mccprobe.targets.flags.given import CompilerFlag
 from mccprobe.targets.llvm.jobs import JobKind, mllvm_options, value_after
 from mccprobe.targets.llvm.opt_bisect import PassExecution, parse_line
 
@@ -78,8 +79,9 @@ def record(ledger: Ledger, tmp_path: Path) -> Record:
 
 
 def prepared(recorded: RecordedSource, *options: str) -> Unit:
-    unit = Unit(recorded, "bad", options)
-    unit.prepare()
+    unit = Unit(recorded, "bad", [CompilerFlag(option) for option in options])
+    unit.begin()
+    unit.finish()
     return unit
 
 

@@ -8,10 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from mccprobe.targets.flags.given import CompilerFlag
 from mccprobe.targets.llvm.command import (
     TAKES_NEXT,
     Arguments,
     compile_options,
+    flag_of,
     is_cxx,
     is_source,
     kept_in_reference,
@@ -245,12 +247,12 @@ def test_the_llvm_option_of_a_group(text: str, value: str) -> None:
 )
 @pytest.mark.parametrize("flag", ["-mllvm -x", "-mllvm --x=7"])
 def test_a_flag_is_taken_out_in_every_spelling(given: str, flag: str) -> None:
-    bare = without_flags(split(f"-O2 {given} a.c -mllvm -xy -lm"), [flag.split()])
+    bare = without_flags(split(f"-O2 {given} a.c -mllvm -xy -lm"), [flag_of(flag.split())])
     assert bare == split("-O2 a.c -mllvm -xy -lm")
 
 
 def test_a_drivers_flag_is_taken_out_as_it_stands() -> None:
-    bare = without_flags(split("-O2 -fno-inline -fno-inline-x a.c"), [["-fno-inline"]])
+    bare = without_flags(split("-O2 -fno-inline -fno-inline-x a.c"), [CompilerFlag(words=("-fno-inline",))])
     assert bare == split("-O2 -fno-inline-x a.c")
 
 

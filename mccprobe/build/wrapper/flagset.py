@@ -14,11 +14,11 @@ from pathlib import Path
 from mccprobe.base.errors import UsageError
 from mccprobe.base.paths import exists
 from mccprobe.targets.flags.catalogue import Catalogue, ResolvedFlag, load_catalogue
+from mccprobe.targets.flags.given import refuse_twice
 from mccprobe.targets.flags.levels import is_device_level, is_level
 from mccprobe.targets.llvm.command import (
     TAKES_NEXT,
     link_options,
-    mllvm_value,
     own_to_set,
     split_arguments,
 )
@@ -118,12 +118,8 @@ def wrapper_sets(chosen: str) -> WrapperSets:
 def _compile(catalogue: Catalogue, name: str) -> WrapperSet:
     resolved = catalogue.resolve_set(name)  # raises for an unknown name
     entry = catalogue.sets[name]
-    additions: list[Addition] = []
-    for flag in resolved:
-        addition = _addition(flag, name)
-        if any(addition.key == other.key for other in additions):
-            raise UsageError(f"set {name} gives {addition.key.lstrip('-')} twice", hint="mcc refuses that")
-        additions.append(addition)
+    additions = [_addition(flag, name) for flag in resolved]
+    refuse_twice(((one.key, flag.text) for one, flag in zip(additions, resolved, strict=True)), f"set {name}")
     if name == NO_SET or "\n" in name:
         raise UsageError(f"a set cannot be called {name}", hint=f"MCCPROBE_SET={NO_SET} means no set")
     risks = [
@@ -153,9 +149,8 @@ def _addition(flag: ResolvedFlag, name: str) -> Addition:
         problem = "has a zero byte"
     if problem:
         raise UsageError(f"set {name}: {flag.text} {problem}", hint="a set holds flags of the compile")
-    option = mllvm_value(flag.argv)
-    if option:
-        return Addition(llvm_key(option), ("-mllvm", option), llvm=True)
+    if flag.given.option:
+        return Addition(llvm_key(flag.given.option), flag.argv, llvm=True)
     return Addition(driver_key(flag.argv[0], *flag.argv[1:2]), tuple(flag.argv), llvm=False)
 
 

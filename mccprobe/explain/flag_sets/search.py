@@ -16,14 +16,15 @@ from dataclasses import dataclass, field, replace
 
 from mccprobe.base.errors import BudgetSpent, SourceDoesNotCompile, UnknownFlag
 from mccprobe.base.files import file_digest
-from mccprobe.bisection.target import Judge
-from mccprobe.bisection.workspace import Workspace
+from mccprobe.bisection.judge import Judge
+from mccprobe.bisection.passes.workspace import Workspace
 from mccprobe.explain.deadline import Deadline
 from mccprobe.oracle.verdict import Verdict
 from mccprobe.report.why_record import FlagSet, FlagSets, StepState
 from mccprobe.search.confidence import MAX_CONFIRMATIONS, EdgeEvidence
 from mccprobe.search.flaky import ESTIMATE_BADS, ESTIMATE_RUNS, UNRESOLVED_RUNS
 from mccprobe.search.subsets import SubsetResult, minimal_sets
+from mccprobe.targets import registry
 from mccprobe.targets.flags.catalogue import ResolvedFlag, load_catalogue, promise_sentences
 
 MOST_BUILDS = 500  # of one search: 10 flags in pairs need some 30; a tree of many large sets has no end
@@ -43,7 +44,7 @@ def smallest_flag_sets(
     if not flags:
         return FlagSets(StepState.SKIPPED, notes=("no flags are given: the arguments differ otherwise",))
     # how the compiler takes each was found out when the request was made
-    probed = [replace(flag, argv=argv) for flag, argv in zip(flags, workspace.request.flags, strict=True)]
+    probed = [replace(flag, given=given) for flag, given in zip(flags, workspace.request.flags, strict=True)]
     builds = _Builds(workspace, {flag.text: flag for flag in probed}, tell, deadline)
     search = _FlagSearch(builds, given)
     search.run()
@@ -150,10 +151,10 @@ class _Builds:
             return space.judge
         if not subset and space.reference is not None and space.request.only_flags_differ:
             return space.reference.judge
-        argv = [self.flags[text].argv for text in self.flags if text in subset]
-        words = "\0".join("\1".join(flag) for flag in argv)
+        flags = [self.flags[text].given for text in self.flags if text in subset]
+        words = "\0".join("\1".join(flag.argv) for flag in flags)
         digest = hashlib.sha256(words.encode("utf-8", "surrogateescape")).hexdigest()
-        return space.variant(argv, f"flags-{digest[:12]}")
+        return space.variant(flags, f"flags-{digest[:12]}")
 
 
 def _program_key(judge: Judge) -> tuple[str, ...]:
@@ -261,7 +262,7 @@ class _FlagSearch:
                 rest = (
                     "it needs what the bundle does besides them (-ffast-math also links start-up code that flushes "
                     "subnormals)"
-                    if entry and "clang" in entry.compilers
+                    if entry and registry.bundles_are_public(entry.compilers)
                     else "it lies in a part of the bundle that is not public, or in their interplay"
                 )
                 self.notes.append(

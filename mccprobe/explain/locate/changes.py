@@ -93,7 +93,7 @@ def _told(flags: Sequence[Flag], catalogue: Catalogue) -> Iterator[Change]:
         for other in catalogue.flags.values():
             for risk in other.risks:
                 if other.option == "mllvm" and risk.value and named.search(risk.note):
-                    option = other.arguments(risk.value)[-1]
+                    option = other.given(risk.value).option
                     yield Change((option,), f"named with {flag.name} ({risk.source})")
                     together.setdefault(risk.note, []).append(option)
         for options in together.values():

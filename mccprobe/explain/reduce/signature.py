@@ -12,18 +12,19 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from mccprobe.base.errors import MccprobeError, NoRoom
-from mccprobe.bisection.confirm import neutralised_job
-from mccprobe.bisection.options import BisectOptions
-from mccprobe.bisection.plan import make_plan
-from mccprobe.bisection.run import Progress, run_bisection
-from mccprobe.bisection.workspace import Workspace, open_workspace
+from mccprobe.bisection.passes.confirm import neutralised_job
+from mccprobe.bisection.passes.options import BisectOptions
+from mccprobe.bisection.passes.plan import make_plan
+from mccprobe.bisection.passes.run import Progress, run_bisection
+from mccprobe.bisection.passes.workspace import Workspace, open_workspace
 from mccprobe.build.ledger import Ledger
 from mccprobe.build.session import Session
 from mccprobe.explain.deadline import Deadline
 from mccprobe.explain.judged import Judging
 from mccprobe.explain.locate.hunk_shape import diff_shape, edit_shape
+from mccprobe.oracle.kernel.lookup import find_kernel
 from mccprobe.oracle.kernel.records import Case, KernelSpec
-from mccprobe.oracle.kernel.shipped import find_shipped_kernels
+from mccprobe.oracle.kernel.shipped import FILE_NAME, find_shipped_kernels
 from mccprobe.oracle.kernel.spec import load_kernel
 from mccprobe.oracle.verdict import Verdict
 from mccprobe.report.record import BisectReport, Status
@@ -122,14 +123,12 @@ def _spec(path: Path) -> KernelSpec | None:
 
 
 def _named(path: Path) -> _Other:
-    folder = path.parent if path.name == "kernel.toml" else path
-    if not (folder / "kernel.toml").is_file():
-        return _Other(path, True)
+    folder = path.parent if path.name == FILE_NAME else path
     try:
-        kernel = load_kernel(folder)
+        kernel = None if folder.is_file() else find_kernel(folder)
     except MccprobeError as error:
         return _Other(folder, True, why_not=error.message)
-    return _Other(folder, True, _shape(kernel.case(kernel.default_case)))
+    return _Other(folder, True, _shape(kernel.case(kernel.default_case)) if kernel is not None else "")
 
 
 def _shipped(path: Path, toolchain: str, entry: str) -> _Other:

@@ -13,9 +13,10 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from pathlib import Path
 
-from mccprobe.bisection.workspace import Workspace
+from mccprobe.bisection.passes.workspace import Workspace
 from mccprobe.build.job import OUTPUT, CompileJob, CompileOutcome
 from mccprobe.build.store import RunDirectory
+from mccprobe.targets.flags.levels import is_any_level
 from mccprobe.targets.llvm.command import (
     is_source,
     language,
@@ -24,8 +25,8 @@ from mccprobe.targets.llvm.command import (
     without_language,
 )
 
-# -O levels, sanitizers of the user's own, LLVM options, and what makes a warning an error
-_NOT_PLAIN = re.compile(r"-O(?:[0-3szg]|fast|d\d)?|-f(?:no-)?sanitize.*|-Werror.*|-W(?:no-)?error.*")
+# besides levels: sanitizers of the user's own, and what makes a warning an error
+_NOT_PLAIN = re.compile(r"-f(?:no-)?sanitize.*|-Werror.*|-W(?:no-)?error.*")
 _IR_SUFFIXES = frozenset((".ll", ".bc", ".s", ".S"))
 
 
@@ -146,7 +147,11 @@ class PlainBuilder:
 def plain_options(args: Sequence[str]) -> tuple[str, ...]:
     """The options less optimisation levels, sanitizers and LLVM options."""
     groups = split_arguments(args).options
-    return tuple(a for group in groups if not mllvm_value(group) and not _NOT_PLAIN.fullmatch(group[0]) for a in group)
+    return tuple(a for group in groups if not mllvm_value(group) and not _is_not_plain(group[0]) for a in group)
+
+
+def _is_not_plain(option: str) -> bool:
+    return is_any_level(option) or _NOT_PLAIN.fullmatch(option) is not None
 
 
 def _why(outcome: CompileOutcome) -> str:

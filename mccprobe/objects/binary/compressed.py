@@ -44,11 +44,6 @@ class Compressed:
     data: bytes
 
 
-def is_compressed(data: bytes, start: int = 0) -> bool:
-    """True if a compressed bundle of a known version begins there."""
-    return PLAUSIBLE.match(data, start) is not None
-
-
 def max_expanded(size_bytes: int) -> int:
     """How large the content of that many compressed bytes may be."""
     return min(MAX_BYTES, FREE_BYTES + MAX_RATIO * size_bytes)

@@ -65,11 +65,11 @@ def bypass_read_before_write(context: Context) -> Iterator[Finding]:
                     written.update(range(register.first, register.first + register.size))
 
 
-def _highest(context: Context, bank: str) -> tuple[int, Instruction] | None:
-    """(highest index + 1, an instruction that has it) of a bank."""
+def _highest(context: Context, bank: str, *, by_table: bool = False) -> tuple[int, Instruction] | None:
+    """(highest index + 1, an instruction that has it) of a bank; by_table: as the open table reads it."""
     best: tuple[int, Instruction] | None = None
     for one in context.function.instructions:
-        if one.pipe == UNKNOWN:
+        if one.pipe == UNKNOWN or bool(one.confidence) != by_table:
             continue
         for register in registers_of(one.operands, context.isa):
             if register.bank == bank and (best is None or register.first + register.size > best[0]):
@@ -96,6 +96,18 @@ def more_registers_than_told(context: Context) -> Iterator[Finding]:
                 "register-count", "contradiction", context, place(one),
                 f"the body uses {bank}{used - 1}, the metadata counts {told} registers of this bank", one.text,
             )  # fmt: skip
+
+
+def table_reads_too_many(context: Context) -> Iterator[Finding]:
+    """The open table reads a register beyond the count: then the table is wrong for this code, not the compiler."""
+    told = context.kernel.registers.get("temp") if context.kernel is not None else None
+    highest = _highest(context, "R", by_table=True)
+    if told is not None and highest is not None and highest[0] > told:
+        yield _finding(
+            "open-table-registers", "suspected", context, place(highest[1]),
+            f"the open table reads R{highest[0] - 1}, the metadata counts {told} registers: the table is wrong here",
+            highest[1].text,
+        )
 
 
 def fewer_registers_than_told(context: Context) -> Iterator[Finding]:
@@ -220,6 +232,14 @@ RULES: tuple[Rule, ...] = (
         "article, line 182",
         ("mtgpu",),
         loop_over_cache,
+    ),
+    Rule(
+        "open-table-registers",
+        "open table reads more registers than the metadata counts",
+        "the table is measured from public objects; a compiler is never accused by it",
+        ("mtgpu",),
+        table_reads_too_many,
+        observation=True,
     ),
     Rule(
         "register-count-unused",

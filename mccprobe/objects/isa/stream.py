@@ -202,8 +202,3 @@ def _disbelieve(answers: list[Answer]) -> None:
             anchor += 1
         lost = anchor - (run if run == ANCHOR_RUN else 0)
         answers[number + 1 : lost] = [_LOST] * (lost - number - 1)
-
-
-def decode_stream(table: EncodingTable, code: bytes, address: int) -> list[Decoded]:
-    """Decode one function."""
-    return [one for stream in Decoder(table).decode([(address, code)]) for one in stream]

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-ARTICLE = "article"
 XLA = "zml/xla musa_target_contract.h and its MUSA target config test [S]"
 FLAGTREE = "FlagTree [S]"
 MUSA_INFO = "musaInfo print in the public MUSA 5.2 install guide [S]"

@@ -30,7 +30,7 @@ UNITS = {
     "instructions": "instructions",
     "code_bytes": "bytes",
     "occupancy.blocks_per_mp": "blocks/multiprocessor",
-    "occupancy.percent": "percent of the threads (AMD: waves) that a multiprocessor can hold",
+    "occupancy.percent": "percent of the threads, in whole warps (AMD: waves), that a multiprocessor can hold",
 }
 
 
@@ -57,12 +57,18 @@ class PrivateMemory:
 
 @dataclass(frozen=True)
 class InstructionMix:
-    """count: None with a reason. pipes: name -> instructions. source: what was counted, and by whom."""
+    """count: None with a reason. pipes: name -> instructions. source: what was counted, and by whom.
+
+    marks: certainty -> instructions where a table named them, {} where a disassembler did. names_mma: False where the
+    source has no encoding of MMA, so that 0 of them would say nothing.
+    """
 
     count: int | None
     pipes: Mapping[str, int] = field(default_factory=dict)
     source: str = ""
     reason: str = ""
+    marks: Mapping[str, int] = field(default_factory=dict)
+    names_mma: bool = True
 
 
 @dataclass(frozen=True)
@@ -129,12 +135,18 @@ class KernelResources:
             "spills": None if kernel.spills is None else dict(kernel.spills),
             "has_barrier": self.has_barrier,
             "max_block_size": kernel.max_block_size,
+            "max_block_size_note": largest_block_note(kernel),
             "code_bytes": kernel.code_bytes,
+            "const_calc": None
+            if kernel.const_calc is None
+            else {"function": kernel.const_calc, "code_bytes": kernel.const_calc_bytes},
             "instructions": self.mix.count,
             "instruction_mix": {
                 "pipes": dict(self.mix.pipes),
                 "source": self.mix.source,
                 "reason": self.mix.reason,
+                "marks": dict(self.mix.marks) or None,
+                "names_mma": self.mix.names_mma if is_mtgpu(kernel) and self.mix.count is not None else None,
             },
             "occupancy": [entry.to_dict() for entry in self.occupancy],
             "sources": sources(kernel, self.mix),
@@ -195,6 +207,13 @@ def block_size_of(kernel: KernelMetadata, options: Options) -> tuple[int | None,
     if kernel.max_block_size is not None and kernel.max_block_size > 1:
         return kernel.max_block_size, "metadata: largest block"
     return LARGEST_BLOCK, f"assumed: the largest block, {LARGEST_BLOCK} threads"
+
+
+def largest_block_note(kernel: KernelMetadata) -> str:
+    """What the largest block of the metadata is worth, "" where it may be believed."""
+    if is_mtgpu(kernel) and kernel.max_block_size == 1:
+        return "1 in the metadata: mcc writes it for kernels of any size, so it says nothing"
+    return ""
 
 
 def split_shared(kernel: KernelMetadata, declared: int | None) -> SharedMemory:

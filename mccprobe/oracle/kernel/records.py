@@ -166,10 +166,6 @@ class KernelSpec:
             hint=f"one of {', '.join(names)}, or a shape such as 256x256x512 (each up to {MAX_SIZE})",
         )
 
-    def dispatched(self, case: Case) -> Dispatch | None:
-        """The first dispatch whose condition holds: that kernel runs. None if none does."""
-        return next((entry for entry in self.dispatch if entry.holds(case)), None)
-
 
 def parse_shape(text: str) -> tuple[int, int, int] | None:
     """MxNxK with each from 1 to MAX_SIZE; None for any other text."""

@@ -13,6 +13,7 @@ from mccprobe.base.errors import InputError
 from mccprobe.base.paths import exists
 
 FILE_NAME = "kernel.toml"
+DEFAULT_KERNEL = "gemm"  # where the user names none
 PACKAGE = Path(__file__).resolve().parents[2]
 
 

@@ -95,7 +95,7 @@ def ask_flag(compiler: Compiler, flag: Flag, scratch: Path) -> Answer:
     values: list[str | None] = [*([None] if flag.type == "bool" else []), *flag.values]
     if not values:
         return Answer(flag, "unknown", (), "no public value to ask with")
-    questions = tuple(_ask(compiler, flag.arguments(value), value, scratch) for value in values)
+    questions = tuple(_ask(compiler, flag.given(value).argv, value, scratch) for value in values)
     states = {question.state for question in questions}
     if "accepted" in states:
         return Answer(flag, "accepted", questions)

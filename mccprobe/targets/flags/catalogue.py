@@ -1,6 +1,6 @@
 """The flag catalogue: from what a user types to compiler arguments, and what is known of each flag.
 
-Data: flags/data/*.toml (format: reports/flag-catalogue.schema.json) and files of the user, which
+Data: `flags.toml` of each target (format: reports/flag-catalogue.schema.json) and files of the user, which
 replace entries of the same name. A bare name goes through the catalogue; a text with a leading dash
 is taken as it stands, and whether the compiler accepts it is found out by asking the compiler.
 """
@@ -15,6 +15,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from mccprobe.base.errors import AmbiguousFlag, BadDataFile, UnknownFlag
+from mccprobe.targets import registry
 from mccprobe.targets.flags.datafile import Table, nearest, read_toml, shorten
 from mccprobe.targets.flags.entries import (
     UNKNOWN,
@@ -25,6 +26,7 @@ from mccprobe.targets.flags.entries import (
     read_flag,
     read_flag_set,
 )
+from mccprobe.targets.flags.given import CompilerFlag
 from mccprobe.targets.flags.levels import DEVICE_LEVEL, HOST_LEVEL
 
 __all__ = [
@@ -38,7 +40,6 @@ __all__ = [
     "normalise_option",
 ]
 
-DATA = Path(__file__).parent / "data"
 MAX_TEXT = 4096  # characters of one flag; longer ones are no flags
 AS_IT_STANDS = "a flag with a leading dash is passed to the compiler as it stands"
 
@@ -62,16 +63,21 @@ _DRIVER = re.compile(
 class ResolvedFlag:
     """One flag ready for a command line.
 
-    text: as the user typed it. argv: for the compiler driver, such as ("-mllvm", "--x=1").
+    text: as the user typed it. given: as compiles take it.
     option_key: name without dashes and value. verbatim: taken as it stood, to be probed.
     """
 
     text: str
-    argv: tuple[str, ...]
+    given: CompilerFlag
     option_key: str
     value: str | None
     flag: Flag | None
     verbatim: bool
+
+    @property
+    def argv(self) -> tuple[str, ...]:
+        """For the compiler driver, such as ("-mllvm", "--x=1")."""
+        return self.given.argv
 
 
 def promise_sentences(text: str, flag: Flag | None, value: str | None) -> list[str]:
@@ -113,7 +119,7 @@ class Catalogue:
         flag = self._lookup(name)
         _check_place(flag, text)
         _check_value(flag, value, text)
-        return ResolvedFlag(text, flag.arguments(value), flag.name, value, flag, verbatim=False)
+        return ResolvedFlag(text, flag.given(value), flag.name, value, flag, verbatim=False)
 
     def resolve_set(self, name: str) -> tuple[ResolvedFlag, ...]:
         """All flags of a named set. Raises UnknownFlag."""
@@ -163,13 +169,13 @@ class Catalogue:
         flag = self.find(key)
         if flag is not None and flag.option not in _FOR_DRIVERS:
             flag = None  # another option of the same name: -march of the driver is not llc's
-        if joined:
-            argv: tuple[str, ...] = (joined, option)
-        elif _DRIVER.fullmatch(option) or (flag is not None and flag.option == "driver"):
-            argv = (option,)
+        if joined == "-Xclang":
+            given = CompilerFlag(words=(joined, option))
+        elif not joined and (_DRIVER.fullmatch(option) or (flag is not None and flag.option == "driver")):
+            given = CompilerFlag(words=(option,))
         else:
-            argv = ("-mllvm", option)
-        return ResolvedFlag(text, argv, key, value, flag, verbatim=True)
+            given = CompilerFlag(option)
+        return ResolvedFlag(text, given, key, value, flag, verbatim=True)
 
 
 def _check_place(flag: Flag, text: str) -> None:
@@ -211,13 +217,20 @@ def load_catalogue(extra: Sequence[Path] = ()) -> Catalogue:
     return _load(tuple(extra))
 
 
+def shipped_files() -> tuple[Path, ...]:
+    """The flag data of all targets, by the targets' names."""
+    ordered = sorted(registry.targets(), key=lambda target: target.name)
+    return tuple(target.flag_data for target in ordered if target.flag_data is not None)
+
+
 @cache
-def _shipped() -> Catalogue:
-    return _merge(Catalogue({}, {}), sorted(DATA.glob("*.toml")), replace=False)
+def _shipped(files: tuple[Path, ...]) -> Catalogue:
+    return _merge(Catalogue({}, {}), files, replace=False)
 
 
 def _load(extra: tuple[Path, ...]) -> Catalogue:
-    return _merge(_shipped(), extra, replace=True) if extra else _shipped()
+    shipped = _shipped(shipped_files())
+    return _merge(shipped, extra, replace=True) if extra else shipped
 
 
 def _merge(base: Catalogue, paths: Iterable[Path], *, replace: bool) -> Catalogue:

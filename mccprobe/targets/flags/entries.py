@@ -6,7 +6,9 @@ import re
 from dataclasses import dataclass
 from typing import Literal, cast
 
+from mccprobe.targets import registry
 from mccprobe.targets.flags.datafile import Table, shorten
+from mccprobe.targets.flags.given import CompilerFlag
 
 OptionKind = Literal["mllvm", "driver", "llc", "attribute"]
 ValueType = Literal["bool", "enum", "int", "string"]
@@ -20,7 +22,6 @@ _SEPARATORS = ("=", " ")
 _TYPES = ("bool", "enum", "int", "string")
 _RISKS = ("promise", "unsafe", "ineffective", "fault")
 CONFIDENCES = {"S": "seen in source, log or document", "I": "inferred", "A": "the article alone says it"}
-_COMPILERS = ("mcc", "clang")
 _NAME = re.compile(r"###|[A-Za-z0-9][A-Za-z0-9_.-]*")
 
 
@@ -66,12 +67,13 @@ class Flag:
     compilers: tuple[str, ...] = ("mcc",)
     separator: str = "="
 
-    def arguments(self, value: str | None = None) -> tuple[str, ...]:
-        """For the compiler driver (option "llc": for llc), with this value."""
-        spelled: tuple[str, ...] = (self.spelling,)
-        if value is not None:
-            spelled = (self.spelling, value) if self.separator == " " else (f"{self.spelling}={value}",)
-        return ("-mllvm", *spelled) if self.option == "mllvm" else spelled
+    def given(self, value: str | None = None) -> CompilerFlag:
+        """The flag with this value (option "llc": for llc)."""
+        if self.option == "mllvm":
+            return CompilerFlag(self.spelling if value is None else f"{self.spelling}={value}")
+        if value is None:
+            return CompilerFlag(words=(self.spelling,))
+        return CompilerFlag(words=(self.spelling, value) if self.separator == " " else (f"{self.spelling}={value}",))
 
     def risks_of(self, value: str | None) -> tuple[Risk, ...]:
         """What is told of the flag with this value."""
@@ -128,8 +130,9 @@ def read_flag(table: Table) -> Flag:
     if flag.type == "enum" and not flag.values:
         table.fail("values", "is empty; an enum lists what it allows")
     for index, compiler in enumerate(flag.compilers):
-        if compiler not in _COMPILERS:
-            table.fail(f"compilers[{index}]", f"{shorten(compiler)} is not one of {', '.join(_COMPILERS)}")
+        if compiler not in registry.compilers():
+            known = ", ".join(registry.compilers())
+            table.fail(f"compilers[{index}]", f"{shorten(compiler)} is not one of {known}")
     return flag
 
 

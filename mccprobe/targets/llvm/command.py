@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from mccprobe.targets.flags.given import CompilerFlag
 from mccprobe.targets.llvm.jobs import option_key
 
 _ARCHITECTURE = ("--offload-arch", "--cuda-gpu-arch")  # joined with "=" in clang; MUSA projects also give two words
@@ -245,16 +246,17 @@ def mllvm_value(group: Sequence[str]) -> str:
     return ""
 
 
-def without_flags(arguments: Arguments, flags: Iterable[Sequence[str]]) -> Arguments:
-    """The arguments less those that `flags` (driver argv each) give, in any spelling."""
-    llvm_keys = set()
-    drivers = set()
-    for flag in flags:
-        value = mllvm_value(tuple(flag))
-        if value:
-            llvm_keys.add(option_key(value))
-        else:
-            drivers.add(tuple(flag))
+def flag_of(argv: Sequence[str]) -> CompilerFlag:
+    """The flag that a group of driver arguments is."""
+    option = mllvm_value(argv)
+    return CompilerFlag(option) if option else CompilerFlag(words=tuple(argv))
+
+
+def without_flags(arguments: Arguments, flags: Iterable[CompilerFlag]) -> Arguments:
+    """The arguments less those that `flags` give, in any spelling."""
+    flags = list(flags)
+    llvm_keys = {option_key(flag.option) for flag in flags if flag.option}
+    drivers = {flag.words for flag in flags if flag.words}
     kept = []
     for group in arguments.options:
         value = mllvm_value(group)

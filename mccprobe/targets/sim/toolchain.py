@@ -16,7 +16,6 @@ from mccprobe.targets.protocol import Capabilities
 from mccprobe.targets.sim.build import SimBuildError, SimSdk, sim_sdk
 
 SIMULATED_MARK = "mccprobe-sim version"  # first line of its --version, however it was found
-FAULT_LINE = "SIMULATED FAULT"
 
 
 class SimToolchain(ClangDriver):

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from mccprobe.base.process import RunSpec, run
+from mccprobe.oracle.kernel.shipped import DEFAULT_KERNEL
 from mccprobe.oracle.kernel.spec import Case, shipped_kernel
 from mccprobe.oracle.verdict import Verdict
 from mccprobe.targets import registry
@@ -56,7 +57,7 @@ def device_health(toolchain: Toolchain, *, timeout_s: float = 300.0) -> Health:
         return Health(None, f"unknown: no health check for {toolchain.name}")
     details = gmi_lines()
     try:
-        kernel = shipped_kernel("gemm")
+        kernel = shipped_kernel(DEFAULT_KERNEL)
         with tempfile.TemporaryDirectory(prefix="mccprobe-health-") as folder:
             built = build_kernel(kernel, toolchain, folder=Path(folder), timeout_s=timeout_s)
             if isinstance(built, BuildFailure):

@@ -9,6 +9,7 @@ from typing import Any
 
 from mccprobe.oracle.kernel.spec import Case, KernelSpec
 from mccprobe.targets import registry
+from mccprobe.targets.mcc.architecture import DEFAULT_ARCH
 from mccprobe.targets.protocol import Toolchain
 from mccprobe.tuning.bench.clock import KernelTimer, ProcessTimer, events_for, process_floor_ms
 from mccprobe.tuning.bench.health import Health, device_health
@@ -39,7 +40,7 @@ class BenchSettings:
     data: str = "random"
     confidence: float = 0.95
     min_health: float | None = None
-    arch: str = "mp_22"
+    arch: str = DEFAULT_ARCH
     timeout_s: float = 300.0
     compile_timeout_s: float = 300.0
 
@@ -158,7 +159,7 @@ def default_case(kernel: KernelSpec, toolchain: str) -> Case:
 
 def bench_programs(
     commands: Sequence[Sequence[str]], *, rounds: int, warmups: int, confidence: float, run_in: Path | None,
-    timeout_s: float, hooks: Hooks,
+    timeout_s: float, hooks: Hooks, stdin: Path | None = None,
 ) -> Measurement:  # fmt: skip
     """Wall clock of one ordinary program, or of two in turn whose outputs must be the same."""
     floor = process_floor_ms()
@@ -166,7 +167,7 @@ def bench_programs(
     if len(names) == 2 and names[0] == names[1]:
         names = [f"{names[0]} (first)", f"{names[1]} (second)"]
     sides = [
-        Side(name, ProcessTimer(tuple(command), run_in, timeout_s, floor))
+        Side(name, ProcessTimer(tuple(command), run_in, timeout_s, floor, stdin=stdin))
         for name, command in zip(names, commands, strict=True)
     ]
     return measure(sides, rounds=rounds, warmups=warmups, warm_runs=warmups, confidence=confidence, tell=hooks.reading)

@@ -11,10 +11,9 @@ import itertools
 import math
 import random
 import statistics
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-LEAST_PAIRS = 6  # below it no order-statistic interval reaches 95 %: 2 * 0.5**5 > 0.05
 LEAST_FOR_CLUSTERS = 10
 LEAST_SHARE = 0.2  # of the samples in the smaller cluster: a few outliers are no state of the machine
 LEAST_IN_CLUSTER = 4
@@ -24,7 +23,6 @@ LEAST_SEPARATION = 0.03  # relative distance of the centres: the article's daily
 # 3 of 1000 draws (tests/bench/test_statistics.py); the article's two clocks, 55 and 80 TFLOPS, give about 20.
 GAP_SAMPLES = 100
 LEAST_GAP, LARGEST_GAP = 2.0, 8.0
-RESAMPLES = 2000  # of a bootstrap; the end of a 95 % interval then rests on 50 of them
 RESOLUTION_STEPS = 4  # clusters closer than this many steps of the clock are the clock's
 
 
@@ -148,19 +146,6 @@ def median_interval(samples: Sequence[float], *, confidence: float = 0.95) -> In
     if rank == 0:
         return None
     return Interval(ordered[rank - 1], ordered[count - rank], confidence)
-
-
-def bootstrap_interval(
-    samples: Sequence[float], statistic: Callable[[Sequence[float]], float] = statistics.median, *,
-    seed: int, confidence: float = 0.95, resamples: int = RESAMPLES,
-) -> Interval:  # fmt: skip
-    """Percentile bootstrap of any statistic; the same seed gives the same interval. Raises ValueError for none."""
-    if not samples:
-        raise ValueError("no samples")
-    source = random.Random(seed)
-    values = sorted(statistic(source.choices(samples, k=len(samples))) for _ in range(resamples))
-    tail = (1 - confidence) / 2
-    return Interval(quantile(values, tail), quantile(values, 1 - tail), confidence)
 
 
 def find_two_clusters(samples: Sequence[float], *, resolution: float = 0.0) -> Clusters | None:

@@ -35,11 +35,10 @@ from mccprobe.targets.llvm.command import (
     split_arguments,
 )
 from mccprobe.targets.llvm.jobs import option_key
+from mccprobe.targets.mcc.architecture import DEFAULT_ARCH
 from mccprobe.targets.protocol import Toolchain
 from mccprobe.tuning.check.answer import Answer, read_answer
 from mccprobe.tuning.check.launchable import emulated_launches, kernels_in
-
-DEFAULT_ARCH = "mp_22"  # the S4000 of the article
 
 
 @dataclass(frozen=True)

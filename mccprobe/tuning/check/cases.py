@@ -16,7 +16,6 @@ from dataclasses import dataclass
 from mccprobe.oracle.kernel.expression import Expression, ExpressionError
 from mccprobe.oracle.kernel.spec import Case, Dispatch, KernelSpec
 
-CHOICES = ("legacy", "full")
 MAX_SIDE = 4096  # of a shape that is tried for a branch: beyond it the emulator needs minutes
 MAX_SIDES = 40  # 64,000 shapes, less than a second
 FRAGMENT = 16  # smallest side of a WMMA fragment
@@ -105,7 +104,7 @@ class DispatchTable:
         self.numbers = sorted(number for number in found if 0 < number <= MAX_SIDE)
 
     def taking(self, case: Case) -> Dispatch | None:
-        """The first whose condition holds, as `KernelSpec.dispatched`; one without a value does not hold."""
+        """The first whose condition holds: that kernel runs; one without a value does not hold."""
         for entry, condition in self._entries:
             with contextlib.suppress(ExpressionError):
                 if condition.evaluate(case.shape):

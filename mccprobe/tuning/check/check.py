@@ -15,9 +15,9 @@ from typing import Any
 from mccprobe.oracle.kernel.spec import KernelSpec
 from mccprobe.oracle.verdict import Verdict
 from mccprobe.targets import registry
+from mccprobe.targets.mcc.architecture import DEFAULT_ARCH
 from mccprobe.targets.protocol import Toolchain
 from mccprobe.tuning.check.build import (
-    DEFAULT_ARCH,
     BuildFailure,
     BuiltKernel,
     CaseResult,

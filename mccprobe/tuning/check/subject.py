@@ -8,13 +8,14 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from mccprobe.base.errors import InputError, UsageError
-from mccprobe.base.paths import exists, is_file, is_folder, resolved
+from mccprobe.base.paths import exists, is_file, is_folder
+from mccprobe.oracle.kernel.lookup import find_kernel, is_source_of
 from mccprobe.oracle.kernel.shipped import FILE_NAME, hint_of_shipped
-from mccprobe.oracle.kernel.spec import KernelSpec, find_shipped_kernels, is_shipped, load_kernel, shipped_kernel
+from mccprobe.oracle.kernel.spec import KernelSpec, is_shipped, shipped_kernel
 from mccprobe.targets.choose import Choice, choose
-from mccprobe.targets.flags.catalogue import ResolvedFlag, load_catalogue
+from mccprobe.targets.flags.catalogue import load_catalogue
 from mccprobe.targets.flags.datafile import shorten
-from mccprobe.targets.llvm.jobs import option_key
+from mccprobe.targets.flags.given import refuse_twice
 from mccprobe.targets.mcc.toolchain import MccPaths
 
 _DEFINE = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)=(.*)", re.DOTALL)
@@ -22,29 +23,20 @@ _DEFINE = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)=(.*)", re.DOTALL)
 Flags = tuple[tuple[str, ...], ...]
 
 
-def find_kernel(text: str) -> KernelSpec:
-    """A folder, a kernel.toml, a source beside one, or the name of a shipped kernel. Raises InputError, UsageError."""
+def runnable_kernel(text: str) -> KernelSpec:
+    """The kernel of `find_kernel`, with a host program. Raises InputError, UsageError."""
     path = Path(text)
-    if path.name == FILE_NAME or is_file(path / FILE_NAME):
-        kernel = load_kernel(path)
-    elif is_file(path):
-        description = path.absolute().parent / FILE_NAME
-        if not is_file(description):
-            raise InputError(
-                f"{path}: no {FILE_NAME} beside it",
-                hint=hint_of_shipped(path) or "see how a kernel is built, run and judged: mccprobe help kernels",
-            )
-        kernel = load_kernel(description)
-        if resolved(path) not in kernel.sources:
-            raise InputError(f"{path}: not one of the sources of {description}")
-    elif text in {folder.name for folder in find_shipped_kernels()}:
+    kernel = find_kernel(text)
+    if kernel is None:
+        if exists(path):
+            help_page = "see how a kernel is built, run and judged: mccprobe help kernels"
+            where = "in" if is_folder(path) else "beside"
+            raise InputError(f"{path}: no {FILE_NAME} {where} it", hint=hint_of_shipped(path) or help_page)
+        if "/" in text:
+            raise InputError(f"{path}: no such kernel", hint=hint_of_shipped(path))
         kernel = shipped_kernel(text)
-    elif exists(path) or "/" in text:
-        if is_folder(path):
-            raise InputError(f"{path}: no {FILE_NAME} in it", hint="see what belongs into it: mccprobe help kernels")
-        raise InputError(f"{path}: no such kernel", hint=hint_of_shipped(path))
-    else:
-        kernel = shipped_kernel(text)
+    elif is_file(path) and path.name != FILE_NAME and not is_source_of(path, kernel):
+        raise InputError(f"{path}: not one of the sources of {kernel.path}")
     if not kernel.host_sources:
         raise InputError(
             f"{kernel.path}: no host_sources, so nothing can be run",
@@ -74,13 +66,10 @@ def resolve_flags(names: Sequence[str], sets: Sequence[str] = ()) -> Flags:
     Raises UnknownFlag, AmbiguousFlag, and UsageError for one option given twice with different values.
     """
     catalogue = load_catalogue()
-    found: dict[str, ResolvedFlag] = {}
-    for flag in [*(flag for name in sets for flag in catalogue.resolve_set(name)), *map(catalogue.resolve, names)]:
-        key = option_key(flag.option_key)
-        other = found.setdefault(key, flag)
-        if other.argv != flag.argv:
-            raise UsageError(f"{key} is given twice: {other.text} and {flag.text}", hint="give it once")
-    return tuple(flag.argv for flag in found.values())
+    flags = [*(flag for name in sets for flag in catalogue.resolve_set(name)), *map(catalogue.resolve, names)]
+    found = {flag.given: flag.text for flag in flags}
+    refuse_twice(((flag.key, text) for flag, text in found.items()), "--flag")
+    return tuple(flag.argv for flag in found)
 
 
 def split_flags(text: str) -> Flags:

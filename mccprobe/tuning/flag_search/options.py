@@ -11,14 +11,17 @@ from typing import Any
 
 from mccprobe.base.errors import InputError, JournalUnreadable, UsageError
 from mccprobe.base.paths import is_file, is_folder
-from mccprobe.oracle.kernel.shipped import FILE_NAME, hint_of_shipped
-from mccprobe.oracle.kernel.spec import KernelSpec, find_shipped_kernels
+from mccprobe.bisection.passes.plan import stdin_file
+from mccprobe.oracle.kernel.lookup import find_kernel
+from mccprobe.oracle.kernel.shipped import DEFAULT_KERNEL, FILE_NAME, hint_of_shipped
+from mccprobe.oracle.kernel.spec import KernelSpec
 from mccprobe.targets import registry
 from mccprobe.targets.amdgcn.toolchain import amdgcn_toolchain
-from mccprobe.targets.choose import DEVICE_SUFFIXES, choose
+from mccprobe.targets.choose import choose
 from mccprobe.targets.llvm.command import is_source
+from mccprobe.targets.mcc.architecture import DEFAULT_ARCH
 from mccprobe.targets.mcc.toolchain import MccPaths
-from mccprobe.tuning.check.subject import find_kernel, kernel_toolchain
+from mccprobe.tuning.check.subject import kernel_toolchain, runnable_kernel
 from mccprobe.tuning.flag_search.evaluate import Limits
 from mccprobe.tuning.flag_search.objectives import default_objective, make_meter
 from mccprobe.tuning.flag_search.run import SearchRequest, taken_choices
@@ -31,7 +34,7 @@ from mccprobe.tuning.flag_search.tpe import require_optuna
 class SearchOptions:
     """As the user gave them; paths as text. Times in seconds."""
 
-    file: str = "gemm"
+    file: str = DEFAULT_KERNEL
     args: tuple[str, ...] = ()
     space: str | None = None
     strategy: str = "article"
@@ -40,10 +43,11 @@ class SearchOptions:
     compiler: str | None = None
     mcc: str | None = None
     musa_path: str | None = None
-    arch: str = "mp_22"
+    arch: str = DEFAULT_ARCH
     cases: str = "legacy"
     seeds: tuple[int, ...] = (1, 2, 3)
     run_args: tuple[str, ...] = ()
+    stdin: str | None = None
     bound: int = 256
     random_seed: int = 1
     storage: str | None = None
@@ -133,7 +137,9 @@ def _subject(options: SearchOptions, cache: Path) -> tuple[Subject, KernelSpec |
         return _compiled(options, path)
     if options.run_args:
         raise UsageError("--run-args goes with an ordinary source", hint="a kernel's program is run by its cases")
-    kernel = find_kernel(options.file)
+    if options.stdin is not None:
+        raise UsageError("--stdin goes with an ordinary source", hint="a kernel's program is run by its cases")
+    kernel = runnable_kernel(options.file)
     choice = kernel_toolchain(
         kernel, options.toolchain, mcc=options.mcc, musa_path=options.musa_path, cache=cache, compiler=options.compiler
     )
@@ -145,7 +151,7 @@ def _subject(options: SearchOptions, cache: Path) -> tuple[Subject, KernelSpec |
 def _is_program(options: SearchOptions, path: Path) -> bool:
     if not is_file(path) or path.name == FILE_NAME or not is_source(path.name):
         return False
-    return path.suffix not in DEVICE_SUFFIXES and not is_file(path.absolute().parent / FILE_NAME)
+    return not registry.is_device_source(path.name) and not is_file(path.absolute().parent / FILE_NAME)
 
 
 def _program(
@@ -160,15 +166,15 @@ def _program(
     subject = OrdinaryProgram(
         path.absolute(), options.args, choice.toolchain, run_args=options.run_args, timeout_s=options.timeout,
         compile_timeout_s=options.compile_timeout, given=options.file, options=_options_of(options),
+        stdin=None if options.stdin is None else stdin_file(options.stdin),
     )  # fmt: skip
     return subject, None, (choice.told,) if choice.told else (), path
 
 
 def _compiled(options: SearchOptions, path: Path) -> tuple[Subject, KernelSpec | None, tuple[str, ...], Path]:
-    shipped = {folder.name for folder in find_shipped_kernels()}
     kernel: KernelSpec | None = None
-    if options.file in shipped or is_folder(path) or is_file(path.absolute().parent / FILE_NAME):
-        kernel = find_kernel(options.file)
+    if is_folder(path) or find_kernel(options.file) is not None:
+        kernel = runnable_kernel(options.file)
     elif not is_file(path):
         raise InputError(f"{options.file}: no such kernel or source", hint=hint_of_shipped(path))
     toolchain = amdgcn_toolchain()

@@ -27,7 +27,6 @@ from mccprobe.tuning.flag_search.strategies import article, best_of, exhaustive,
 from mccprobe.tuning.flag_search.subjects import OrdinaryProgram, Subject
 from mccprobe.tuning.flag_search.trials import COMPILED, NOT_BUILT, RIGHT, Trial
 
-STRATEGIES = ("article", "exhaustive", "tpe")
 LAST_RUNS = 10  # of a winner that is an ordinary program: one wrong in every second run passes 1 of 1024
 
 

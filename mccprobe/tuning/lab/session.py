@@ -19,10 +19,11 @@ from mccprobe.build.store import disk_errors
 from mccprobe.oracle.kernel.spec import Case, KernelSpec
 from mccprobe.oracle.verdict import Verdict
 from mccprobe.targets import registry
+from mccprobe.targets.mcc.architecture import DEFAULT_ARCH
 from mccprobe.targets.protocol import Toolchain
 from mccprobe.targets.sim.build import LAB_PLUGIN
 from mccprobe.tuning.check.answer import Answer, read_answer
-from mccprobe.tuning.check.build import DEFAULT_ARCH, BuildFailure, BuiltKernel, build_kernel
+from mccprobe.tuning.check.build import BuildFailure, BuiltKernel, build_kernel
 from mccprobe.tuning.check.cases import DispatchTable, NotRun, PlannedCase, plan_cases
 from mccprobe.tuning.lab.record import LabReportUnreadable, Merged, Observation, merge, read_observation
 

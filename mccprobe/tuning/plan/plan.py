@@ -14,12 +14,12 @@ from mccprobe import __version__
 from mccprobe.objects.model.limits import ARTICLE_LIMITS
 from mccprobe.objects.model.occupancy import Demand, Occupancy, disagreements, estimate
 from mccprobe.objects.model.resources import MCC_RESERVE_BYTES
+from mccprobe.targets.mcc.architecture import DEFAULT_ARCH
 from mccprobe.tuning.plan import machine, speed
 from mccprobe.tuning.plan.banks import Conflict, alignment_note, fragment_load, row_reads, strided
 from mccprobe.tuning.plan.grid import GridPlan, Problem, grid_plan
 from mccprobe.tuning.plan.tile import RegisterBudget, Tile, register_budgets
 
-TARGET = "mp_22"
 SOURCE = "the plan's own threads"
 
 
@@ -65,7 +65,7 @@ class Plan:
         """The document of `--json` (reports/plan.schema.json)."""
         tile, request = self.request.tile, self.request
         return {
-            "schema_version": 1, "tool_version": __version__, "status": "ok", "target": TARGET,
+            "schema_version": 1, "tool_version": __version__, "status": "ok", "target": DEFAULT_ARCH,
             "tile": tile.to_dict(),
             "shared_memory": {
                 "a_bytes": tile.bytes_a, "b_bytes": tile.bytes_b, "declared_bytes": tile.shared_bytes,
@@ -95,7 +95,7 @@ def plan(request: PlanRequest) -> Plan:
     """Count it all. Raises UsageError for a tile or problem that does not divide."""
     tile = request.tile
     shared = tile.shared_bytes + MCC_RESERVE_BYTES
-    demand = Demand(TARGET, {"temp": request.registers}, shared, tile.threads, SOURCE)
+    demand = Demand(DEFAULT_ARCH, {"temp": request.registers}, shared, tile.threads, SOURCE)
     occupancy = estimate(demand)
     limit = ARTICLE_LIMITS.shared_per_block.value or 0
     budgets = tuple(register_budgets(tile, ARTICLE_LIMITS.registers_per_mp.value))
