@@ -17,7 +17,7 @@ from mccprobe.objects.binary.metadata import MTGPU, iter_documents_of, read_docu
 from mccprobe.objects.binary.notes import MTGPU_METADATA, read_elf_notes
 from mccprobe.objects.binary.read import images_of
 from mccprobe.objects.binary.records import KernelMetadata, Note
-from mccprobe.objects.binary.reserve import SPILL_BASE, reserve_of
+from mccprobe.objects.binary.reserve import SPILL_BASE, SPILL_BASE_KIND, reserve_of
 from mccprobe.objects.isa.lint_rules import SHARED_SYMBOLS
 from mccprobe.objects.isa.listing import objdump_format, parse_listing
 from mccprobe.objects.isa.mtgpu.cut import cut
@@ -29,7 +29,6 @@ from mccprobe.targets.llvm.probe import BUNDLE_ID, METADATA_MARK
 from mccprobe.targets.mcc.target import ISA
 
 IDENT = bytes.fromhex("7f454c46 02 01 01 00")  # ELF64, little-endian, version 1, OSABI 0
-SPILL_BASE_KIND = 19  # of an argument, "Global Spill Base" in public -S text
 
 
 def _bundle(subject: Subject) -> Bundle:

@@ -13,7 +13,7 @@ from mccprobe.base.console import visible
 from mccprobe.inspection.lines import joined, one_line
 from mccprobe.inspection.published import Comparison, scalar_text
 from mccprobe.inspection.resources import ResourceReport
-from mccprobe.objects.binary.reserve import SPILL_BASE
+from mccprobe.objects.binary.reserve import SPILL_BASE, SPILL_BASE_KIND
 from mccprobe.objects.model.estimate import AT_MOST, Occupancy
 from mccprobe.objects.model.frames import flat_row
 from mccprobe.objects.model.occupancy import STANDING_NOTES
@@ -225,10 +225,17 @@ def _spills(kernel: KernelResources) -> str:
     if kernel.kernel.spills is not None:
         return ", ".join(f"{kind} {count}" for kind, count in kernel.kernel.spills.items()) + " registers"
     if is_mtgpu(kernel.kernel):
-        base = SPILL_BASE.get(kernel.kernel.target, False)
-        argument = " (every kernel has a Global Spill Base argument, spilling or not)" if base else ""
+        argument = " (every kernel has a Global Spill Base argument, spilling or not)" if _spill_base(kernel) else ""
         return f"not in MTGPU metadata{argument}"
     return "unknown"
+
+
+def _spill_base(kernel: KernelResources) -> bool:
+    """Whether the argument is in this kernel, or in every kernel of its architecture."""
+    raw = kernel.kernel.raw
+    arguments = raw.get(".args", raw.get("args"))
+    kinds = [one.get(".kind", one.get("kind")) for one in arguments or () if isinstance(one, dict)]
+    return SPILL_BASE_KIND in kinds or SPILL_BASE.get(kernel.kernel.target, False)
 
 
 def _largest_block(threads: int | None) -> str:

@@ -67,6 +67,33 @@ def test_a_symbol_settles_it(declared: int, reserved: int, word: str) -> None:
     assert word in shared.note
 
 
+@pytest.mark.parametrize(
+    ("target", "total", "declared", "reserved", "certainty"),
+    [
+        ("mp_31", 12, 0, 12, "inferred"),
+        ("mp_31", 20, None, None, "unknown"),
+        ("mp_21", 20, 0, 20, "inferred"),
+        ("mp_42", 20, None, None, "unknown"),  # nothing is public
+        ("mp_31", 37_396, None, None, "unknown"),
+    ],
+)
+def test_the_reserve_is_that_of_the_architecture(
+    target: str, total: int, declared: int | None, reserved: int | None, certainty: str
+) -> None:
+    shared = of(kernel(target=target, shared_memory_bytes=total)).shared
+    assert (shared.declared, shared.reserved, shared.certainty) == (declared, reserved, certainty)
+
+
+@pytest.mark.parametrize(
+    ("target", "total", "declared"),
+    [("mp_21", 824, 800), ("mp_22", 820, 800), ("mp_31", 816, 800), ("mp_31", 412, 400)],
+)
+def test_a_reserve_is_rounded_up_to_the_alignment_of_what_is_declared(target: str, total: int, declared: int) -> None:
+    """100 doubles and 100 floats, as in public objects."""
+    shared = of(kernel(target=target, shared_memory_bytes=total), declared_shared=declared).shared
+    assert shared.note.startswith("as mcc reserves")
+
+
 def test_a_symbol_larger_than_the_metadata_settles_nothing() -> None:
     assert of(kernel(shared_memory_bytes=100), declared_shared=4864).shared.declared is None
 

@@ -143,11 +143,14 @@ def test_why_gives_the_exit_code_of_a_compiler_whose_limit_has_no_effect(
     assert "front end" not in run.stdout
 
 
-def test_a_source_that_no_pass_changes_is_no_fault_of_the_limit(run_cli: RunCli, fake: Fake, tmp_path: Path) -> None:
+@pytest.mark.parametrize("level", [(), ("-O0",)], ids=["no-level", "O0"])
+def test_a_source_that_no_pass_changes_is_no_fault_of_the_limit(
+    run_cli: RunCli, fake: Fake, tmp_path: Path, level: tuple[str, ...]
+) -> None:
     source = tmp_path / "nothing.c"
     source.write_text('int puts(const char *);\nint main(void) { return puts("GOOD") < 0; }\n', encoding="utf-8")
     run = run_cli(
-        "bisect", source, "--toolchain", "clang", "--compiler", fake("mcc_ok"), FAULT, "--json", "--", "-O0",
+        "bisect", source, "--toolchain", "clang", "--compiler", fake("mcc_ok"), FAULT, "--json", "--", *level,
         cwd=Path.cwd(), env={"FAKE_SDK": None, "FAKE_FAULT_AT": "0"},
     )  # fmt: skip
     assert run.code == 1 and json.loads(run.stdout)["status"] == "wrong-at-zero", run
@@ -180,10 +183,11 @@ def test_a_compiler_that_changed_is_not_resumed(run_cli: RunCli, fake: Fake, pro
 
 
 def test_a_cu_source_is_bisected_with_mcc(run_cli: RunCli, fake: Fake, sdk: Path, tmp_path: Path) -> None:
-    """The arguments are those of public builds: -mtgpu, the architecture in two words, -rdc=true -dc."""
+    """The arguments are those of public builds: gen.sh's, the architecture in two words, -rdc=true -dc."""
     source = tmp_path / "answer.cu"
     source.write_text(DEVICE_PROGRAM, encoding="utf-8")
-    command = ("mcc", source, "-rdc=true", "-dc", "-mtgpu", "--cuda-gpu-arch", "mp_22", "-O2", "-lmusart")
+    command = ("mcc", source, "-o", "X.elf", "-rdc=true", "-dc", "--cuda-device-only", "-mtgpu", "--cuda-gpu-arch",
+               "mp_22", "-O2", "-lmusart")  # fmt: skip
     run = run_cli(
         "bisect", source, "--mcc", fake("mcc_ok"), FAULT, "--json", "--", *command,
         cwd=Path.cwd(), env={"FAKE_SDK": str(sdk)},

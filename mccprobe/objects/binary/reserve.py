@@ -11,6 +11,7 @@ MCC_RESERVE_BYTES = 20  # of mp_21 and mp_22
 RESERVES = {"mp_21": MCC_RESERVE_BYTES, "mp_22": MCC_RESERVE_BYTES, "mp_31": 12}  # bytes
 # Whether every kernel has the argument "Global Spill Base" (kind 19), spilling or not: 156 of 156 kernels of mp_21 and
 # mp_22, 0 of 78 of mp_31
+SPILL_BASE_KIND = 19
 SPILL_BASE = {"mp_21": True, "mp_22": True, "mp_31": False}
 LARGEST_ALIGNMENT = 128  # bytes; a tile's shared memory is aligned to at most this
 _ALIGNMENTS = (4, 8, 16, 32, 64, LARGEST_ALIGNMENT)

@@ -14,8 +14,10 @@ from pathlib import Path
 from mccprobe.targets.flags.given import CompilerFlag
 from mccprobe.targets.llvm.jobs import option_key
 
+_ARCHITECTURE = ("--offload-arch", "--cuda-gpu-arch")  # joined with "=" in clang; MUSA projects also give two words
 TAKES_NEXT = frozenset(
     (
+        *_ARCHITECTURE,
         "-A", "-allowable_client", "--analyzer-output", "-arch", "-arcmt-migrate-report-output", "--assert",
         "-B", "-b", "--bootclasspath", "-bundle_loader", "-c-isystem", "-ccc-arcmt-migrate", "-ccc-gcc-name",
         "-ccc-install-dir", "-ccc-objcmt-migrate", "--CLASSPATH", "--classpath", "-client_name",
@@ -42,7 +44,6 @@ TAKES_NEXT = frozenset(
         "-Xmicrosoft-visualc-tools-root", "-Xoffload-linker", "-Xopenmp-target", "-Xpreprocessor", "-z",
     )
 )  # fmt: skip
-_ARCHITECTURE = ("--offload-arch", "--cuda-gpu-arch")  # joined with "=" in clang; MUSA projects also give two words
 # for one of several compiles: -Xarch_mp_22 ARG
 _TAKE_NEXT_TOO = ("-Xarch_", "-Xopenmp-target=", "-Xoffload-linker-")
 SOURCE_SUFFIXES = frozenset(
@@ -105,7 +106,7 @@ def split_arguments(args: Sequence[str]) -> Arguments:
         if not argument.startswith("-") or argument == "-":
             inputs.append(argument)
         else:
-            if argument in TAKES_NEXT or argument in _ARCHITECTURE or argument.startswith(_TAKE_NEXT_TOO):
+            if argument in TAKES_NEXT or argument.startswith(_TAKE_NEXT_TOO):
                 taken = 4 if _is_clang_pair(args[index : index + 4]) else 2
             options.append(tuple(args[index : index + taken]))
         index += taken

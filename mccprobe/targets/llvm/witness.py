@@ -60,6 +60,7 @@ def on_witness(job: Job, path: str) -> Job:
     """The compile with the witness at `path` as its input: optimised, and without warnings about it."""
     found = witness_of(job)
     assert found is not None
-    argv = ["-O2" if is_level(argument) else argument for argument in job.argv]
+    # without a level a cc1 runs at -O0, where a working limit changes nothing
+    argv = [argument for argument in job.argv if not is_level(argument)]
     at = len(argv) - 1 - argv[::-1].index("-x")
-    return replace(job, argv=(*argv[:at], "-w", "-x", found[0], path))
+    return replace(job, argv=(*argv[:at], "-O2", "-w", "-x", found[0], path))
