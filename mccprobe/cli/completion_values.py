@@ -97,7 +97,7 @@ BY_OPTION: dict[str, Offer] = {
     "--musa-path": files, "--kernel": kernels_or_files, "--compare": kernels, "--catalogue": files, "--header": files,
     "--replace": files, "--program": files, "--csv": files, "--parquet": files, "--from": files,
     "--journal": files, "--output": files, "--defaults": files, "--storage": files, "--run-in": folders,
-    "--stdin": files, "--probe": files, "--probe-object": files, "--against": kernels_or_files,
+    "--stdin": files, "--probe": files, "--probe-object": files, "--object": files, "--against": kernels_or_files,
 }  # fmt: skip
 BY_ARGUMENT: dict[str, Offer] = {
     "kernel": kernels_or_files, "file": kernels_or_files, "args": files, "command": files, "flag_names": flags,

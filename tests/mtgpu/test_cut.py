@@ -38,7 +38,7 @@ def test_code_that_does_not_fit_is_unknown_with_its_offset(data: bytes, offset: 
     assert not found.fits
 
 
-def test_the_cut_goes_on_behind_code_that_does_not_fit() -> None:
+def test_the_cut_resumes_after_code_that_does_not_fit() -> None:
     found = cut(code(1, 2, 3, 4, LAST, 9 | LAST))
     assert [bool(piece.misfit) for piece in found.pieces] == [True, False]
     assert found.pieces[1].dwords == (9 | LAST,)

@@ -47,7 +47,7 @@ def encode(number: int, dwords: int) -> bytes:
 
 
 def word(family: str, name: str, dwords: int | None = None, **operands: tuple[str, int]) -> bytes:
-    """One instruction; dwords: the most that the rule has unless told."""
+    """One instruction; dwords: by default the most that the rule has."""
     table = open_table(family)
     return encode(number_of(table, name, **operands), dwords or max(rule_of(table, name).dwords))
 

@@ -233,7 +233,7 @@ def _join(where: str, part: str) -> str:
 
 
 def mtgpu_target(data: bytes) -> str:
-    """From `.arch_id` of the first kernel: e_flags of MTGPU are 0 for every architecture. "" where nothing tells."""
+    """From `.arch_id` of the first kernel: e_flags of MTGPU are 0 for every architecture. "" without one."""
     try:
         for note in read_elf_notes(parse_elf(data)):
             if (note.owner, note.type) == MTGPU_METADATA:

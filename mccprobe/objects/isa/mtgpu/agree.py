@@ -94,7 +94,7 @@ def _compare(
 
 
 def with_listings(listings: Sequence[Listing], target: str) -> Agreement | None:
-    """An MTGPU listing with bytes against the open table of its target; None where there is no such table."""
+    """An MTGPU listing with bytes against the open table of its target; None without such a table."""
     decoder = decoder_of(target)
     if decoder is None:
         return None
