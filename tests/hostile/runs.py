@@ -105,7 +105,8 @@ def read_run_json(data: bytes, scratch: Path) -> object:
 
 
 def finished_seeds() -> list[bytes]:
-    bisect, why, _ = run_seed()
+    versioned = {"schema_version": 2}
+    bisect, why, _ = (json.dumps(versioned | json.loads(seed)).encode() for seed in run_seed())
     found = {"schema_version": 2, "status": "found", "flags": ["-x"], "working_directory": ".",
              "culprit": {"title": "P", "execution": 3}}  # fmt: skip
     return [
