@@ -105,11 +105,13 @@ def read_run_json(data: bytes, scratch: Path) -> object:
 
 
 def finished_seeds() -> list[bytes]:
-    bisect, why, _ = run_seed()
-    found = {"status": "found", "flags": ["-x"], "working_directory": ".", "culprit": {"title": "P", "execution": 3}}
+    versioned = {"schema_version": 2}
+    bisect, why, _ = (json.dumps(versioned | json.loads(seed)).encode() for seed in run_seed())
+    found = {"schema_version": 2, "status": "found", "flags": ["-x"], "working_directory": ".",
+             "culprit": {"title": "P", "execution": 3}}  # fmt: skip
     return [
         PARTS.join((bisect, json.dumps(found).encode())),
-        PARTS.join((why, json.dumps({"minimal_flag_sets": [["-x"]], "bisect": found}).encode())),
+        PARTS.join((why, json.dumps({"schema_version": 2, "minimal_flag_sets": [["-x"]], "bisect": found}).encode())),
     ]
 
 

@@ -45,12 +45,6 @@ def test_equal_builds_are_not_searched(asked: Callable[..., tuple[int, dict[str,
     assert text.startswith("NO DIFFERENCE: both builds are the same object\n")
 
 
-def test_an_empty_source_is_named(asked: Callable[..., tuple[int, dict[str, Any], str]]) -> None:
-    _, document, _ = asked("empty.c", "--reference", "-O0", args=("-O2",))
-    [note] = document["notes"]
-    assert note.endswith("; empty.c defines no function, so there is no code to compare")
-
-
 def test_a_level_is_not_said_to_be_missing(asked: Callable[..., tuple[int, dict[str, Any], str]]) -> None:
     _, document, _ = asked("answer.c", "--flag", "-enable-newgvn", args=("-Og",))
     assert document["objects"]["equal"] and not any("no -O" in note for note in document["notes"])

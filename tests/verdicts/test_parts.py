@@ -239,7 +239,7 @@ def test_a_side_that_moves_with_its_priority(
             return Folder(dir=tmp_path)
 
     judge = SimpleNamespace(
-        program=SimpleNamespace(link=lambda digest: tmp_path / digest, run=Run()),
+        program=SimpleNamespace(replace=lambda digest: tmp_path / digest, run=Run()),
         oracle=ReferenceOracle(Expected(b"", 0)),
     )
     found = steadiness(cast(Any, judge), "g", "b", None)

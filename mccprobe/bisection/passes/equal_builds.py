@@ -7,9 +7,9 @@ from pathlib import Path
 
 from mccprobe.base.errors import BadBinary
 from mccprobe.bisection.passes.request import BisectRequest
+from mccprobe.bisection.passes.request import BisectRequest
 from mccprobe.build.ledger import Ledger
 from mccprobe.build.store import RunDirectory
-from mccprobe.objects.binary.elf import is_elf, parse_elf, read_code_symbols
 from mccprobe.report.record import BisectReport, Status
 from mccprobe.targets.flags.levels import is_any_level
 
@@ -26,8 +26,6 @@ def equal_builds_report(
         what = "the arguments of the bad build give the reference's object"
     if not any(is_any_level(argument) for argument in request.bad_args):
         what += "; no -O was given (compiled at -O0)"
-    if not _has_code(run.object_path(digest)):
-        what += f"; {request.source.name} defines no function, so there is no code to compare"
     return BisectReport(
         status=Status.NO_DIFFERENCE,
         toolchain=request.toolchain.name,
@@ -50,12 +48,3 @@ def equal_builds_report(
         run_directory=str(run.root),
         seconds=time.monotonic() - started,
     )
-
-
-def _has_code(path: Path) -> bool:
-    """False for an object of this host without any function; True where that cannot be read."""
-    try:
-        data = path.read_bytes()
-        return not is_elf(data) or any(symbol.data for symbol in read_code_symbols(parse_elf(data, str(path))))
-    except (OSError, BadBinary):
-        return True

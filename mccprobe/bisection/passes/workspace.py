@@ -13,6 +13,7 @@ from mccprobe.bisection.passes.reference import (
     Reference,
     build_reference,
     judged_reference,
+    linked_reference,
     make_oracle,
     reference_unit,
 )
@@ -123,6 +124,7 @@ def open_workspace(
             if unit.recorded.offload:  # the host half is of its own recording
                 same = same and other.recorded is unit.recorded
             if refuse_equal and same and _nothing_to_search(request, unit):
+                linked_reference(other, Program(other, other_linker))  # what does not link is no answer
                 raise EqualBuilds(unit.base[unit.recorded.active])
             reference, oracle = judged_reference(request, other, other_linker, journal)
         judge = Judge(Program(unit, linker), oracle, journal)

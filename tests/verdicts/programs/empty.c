@@ -1,1 +1,0 @@
-/* no function at all */
