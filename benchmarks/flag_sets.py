@@ -19,9 +19,9 @@ from pathlib import Path
 
 from measure import machine, report
 
-from mccprobe.bisection.options import BisectOptions
-from mccprobe.bisection.plan import make_plan
-from mccprobe.bisection.workspace import Workspace, open_workspace
+from mccprobe.bisection.passes.options import BisectOptions
+from mccprobe.bisection.passes.plan import make_plan
+from mccprobe.bisection.passes.workspace import Workspace, open_workspace
 from mccprobe.build.ledger import Ledger
 from mccprobe.build.session import Session
 from mccprobe.cli.common import cache_directory

@@ -1,4 +1,4 @@
-"""Are mixes of a correct pass ever wrong? The evidence behind mccprobe/targets/passes/data/mixes.toml.
+"""Are mixes of a correct pass ever wrong? The evidence behind mccprobe/targets/llvm/data/mixes.toml.
 
     python benchmarks/mix_controls.py [--file F.c] [--compiler CLANG] [--mixes 24] [--level -O3] [-m=OPTION]... PASS...
 
@@ -19,9 +19,9 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-from mccprobe.bisection.options import BisectOptions
-from mccprobe.bisection.plan import make_plan
-from mccprobe.bisection.workspace import open_workspace
+from mccprobe.bisection.passes.options import BisectOptions
+from mccprobe.bisection.passes.plan import make_plan
+from mccprobe.bisection.passes.workspace import open_workspace
 from mccprobe.build.executor import LocalExecutor
 from mccprobe.build.journal import Journal
 from mccprobe.build.ledger import Ledger

@@ -138,7 +138,7 @@ def environment() -> Iterator[str]:
 
 
 def toolchains() -> Iterator[str]:
-    yield from rows("toolchain", help_cmd.TOOLCHAINS)
+    yield from rows("toolchain", help_cmd.TOPICS["toolchains"]())
 
 
 def rows(title: str, table: dict[str, str]) -> Iterator[str]:

@@ -189,6 +189,19 @@ class StaleCompileCache(ToolchainError):
     code = "stale-cache"
 
 
+class LimitHasNoEffect(ToolchainError):
+    """Raised when the compiler logs the passes that a limit holds back, and runs them all the same."""
+
+    code = "limit-no-effect"
+
+    def __init__(self, driver: str, limit: str, source: str) -> None:
+        super().__init__(
+            f"the limit has no effect in this compiler: with {limit} the log of {driver} shows every pass as NOT "
+            f"running, and the object of {source} equals the object without a limit",
+            hint="passes cannot be bisected with this compiler; mccprobe flags search compares flag settings instead",
+        )
+
+
 class PackagesMissing(ToolchainError):
     """Raised before any work when an option needs Python packages that are not installed."""
 

@@ -14,7 +14,7 @@ import shutil
 import sys
 from pathlib import Path
 
-CHECKOUT = Path(__file__).resolve().parents[1]
+CHECKOUT = Path(__file__).resolve().parents[2]
 
 
 def install_command(extra: str) -> str:

@@ -1,1 +1,1 @@
-"""One bisection, wired: toolchain, compilation, oracle, search and report meet here and nowhere else."""
+"""Bisection over an axis (`axis.py`), the judge of its objects (`judge.py`), and the axis of pass executions."""

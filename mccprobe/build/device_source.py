@@ -1,4 +1,4 @@
-"""A .mu source to something that a report can read: compiled with mcc, or with a stand-in that says so.
+"""A .mu or .cu source to something that a report can read: compiled with mcc, or with a stand-in that says so.
 
 mcc's assembly text carries the metadata and is tried first; the installed llc may refuse `-S` (mtgpu.md
 4.4), then the device bundle is taken. Without mcc only a kernel that ships with mccprobe is compiled for
@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from mccprobe.base.errors import SourceDoesNotCompile
+from mccprobe.base.errors import SourceDoesNotCompile, UsageError
 from mccprobe.base.paths import is_file, is_folder
 from mccprobe.build.record import TranslationUnit
 from mccprobe.build.step import compile_unit, run_step
@@ -19,7 +19,8 @@ from mccprobe.oracle.kernel.lookup import find_kernel
 from mccprobe.oracle.kernel.shipped import FILE_NAME, is_shipped
 from mccprobe.targets import registry
 from mccprobe.targets.amdgcn.toolchain import COMPILE_TIMEOUT_S, amdgcn_toolchain
-from mccprobe.targets.choose import DEVICE_SUFFIXES, choose, wanted_of
+from mccprobe.targets.choose import choose, wanted_of
+from mccprobe.targets.llvm.command import names_architecture
 from mccprobe.targets.mcc.architecture import DEFAULT_ARCH
 from mccprobe.targets.mcc.target import not_found
 from mccprobe.targets.mcc.toolchain import MccPaths
@@ -49,7 +50,7 @@ class Compiled:
 
 def is_source(path: Path) -> bool:
     """True for a source, which only its name tells, and for a folder with a kernel.toml."""
-    return path.suffix in DEVICE_SUFFIXES or is_file(path / FILE_NAME)
+    return registry.is_device_source(path.name) or is_file(path / FILE_NAME)
 
 
 def compile_source(path: Path, options: SourceOptions, scratch: Path) -> list[Compiled]:
@@ -79,6 +80,8 @@ def _compile(source: Path, args: Sequence[str], options: SourceOptions, scratch:
                 )  # fmt: skip
             name = next(target.name for target in offering if target.compile_only)
     if name != registry.AUTO and registry.target(name).compile_only:
+        if options.mcc.mcc or options.mcc.musa_path:
+            raise UsageError(f"--mcc and --musa-path do not go with --toolchain {name}", hint="leave out one of them")
         stand_in = amdgcn_toolchain()
         made = stand_in.compile(source, scratch / f"{source.stem}-{index}.so", scratch, args)
         why = "" if options.toolchain == name else "no mcc here: "
@@ -100,24 +103,32 @@ def _with_mcc(
     told: tuple[str, ...],
 ) -> Compiled:  # fmt: skip
     text = scratch / f"{source.stem}-{index}.s"
-    refused = _run(mcc, options.arch, args, ("-S", str(source), "-o", str(text)), scratch)
-    if not refused and text.is_file():
-        return Compiled(text, told=told)
     bundle = scratch / f"{source.stem}-{index}.bundle"
-    problem = _run(mcc, options.arch, args, ("-c", str(source), "-o", str(bundle)), scratch)
-    if problem:
+    problem = ""
+    for language in _languages(source, args):
+        given = (*language, *args)
+        refused = _run(mcc, options.arch, given, ("-S", str(source), "-o", str(text)), scratch)
+        if not refused and text.is_file():
+            return Compiled(text, told=told)
+        failed = _run(mcc, options.arch, given, ("-c", str(source), "-o", str(bundle)), scratch)
+        if not failed:
+            break
+        problem = problem or failed
+    else:
         raise _does_not_compile(source, mcc, problem)
     first = refused.splitlines()[0] if refused else "it wrote nothing"
     return Compiled(bundle, told=(*told, f"mcc -S does not work here ({first[:200]}): numbers from the device bundle"))
 
 
+def _languages(source: Path, args: Sequence[str]) -> tuple[tuple[str, ...], ...]:
+    """The language options to try: a driver that reads .cu as CUDA refuses the architectures of MUSA."""
+    said = any(argument == "-mtgpu" or argument.startswith("-x") for argument in args)
+    return ((),) if said or source.suffix == ".mu" else ((), ("-x", "musa"))
+
+
 def _run(toolchain: Toolchain, arch: str, args: Sequence[str], given: Sequence[str], scratch: Path) -> str:
     """ "" if it worked, else the compiler's message."""
-    named = (
-        ()
-        if any(argument.startswith(("--offload-arch=", "--cuda-gpu-arch=")) for argument in args)
-        else (f"--offload-arch={arch}",)
-    )
+    named = () if any(map(names_architecture, args)) else (f"--offload-arch={arch}",)
     command = [*toolchain.driver, *named, *args, "--musa-device-only", *given]
     env = toolchain.environment(scratch)
     done = run_step(command, Path(given[-1]), scratch=scratch, env=env, timeout_s=COMPILE_TIMEOUT_S)

@@ -26,6 +26,7 @@ from mccprobe.oracle.verdict import Verdict
 from mccprobe.targets.protocol import LogSummary
 
 FORMAT_VERSION = 2
+MOST_SECONDS = 2e6  # of one run; more is damage
 
 
 class Journal:
@@ -115,6 +116,8 @@ class Journal:
             Verdict(entry["verdict"])
             if not isinstance(entry["max_err"], int | float | None) or not isinstance(entry["reason"], str):
                 raise TypeError("run")
+            if not isinstance(entry["seconds"], int | float) or not _is_time(entry.get("ran_s", 0.0)):
+                raise TypeError("run")
             self.runs[(str(entry["object"]), str(entry["oracle"]), int(entry["ordinal"]))] = entry
         elif kind == "file":
             if not isinstance(entry["name"], str) or not isinstance(entry["sha256"], str):
@@ -156,3 +159,8 @@ class Journal:
         if self._fd >= 0:
             os.close(self._fd)
             self._fd = -1
+
+
+def _is_time(value: object) -> bool:
+    """True for seconds as a run takes them: what follows from the time of a run must not be endless."""
+    return isinstance(value, int | float) and 0 <= value < MOST_SECONDS

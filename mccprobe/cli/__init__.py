@@ -96,7 +96,7 @@ def error_document(error: MccprobeError) -> dict[str, Any]:
 def _show(error: MccprobeError, argv: Sequence[str], documents: int) -> int:
     """Tell an error. documents: how many had been printed when the command began; with --json there is one answer."""
     from mccprobe.cli.hints import command_of, hint_for
-    from mccprobe.report.lines import one_line
+    from mccprobe.inspection.lines import one_line
 
     console = Console()
     error.hint = hint_for(error.hint, command_of(root, argv))

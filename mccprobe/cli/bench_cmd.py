@@ -57,6 +57,7 @@ Examples:
 )
 @click.option("--program", metavar="CMD", help="time an ordinary program by the wall clock")
 @click.option("--run-in", type=click.Path(path_type=Path), metavar="DIR", help="folder of --program (default: empty)")
+@click.option("--stdin", metavar="FILE", help="what the programs read from standard input (default: nothing)")
 @click.option("--case", "case", default="", metavar="NAME|MxNxK", help="case to time")
 @click.option("--rounds", type=click.IntRange(1, 10_000), default=20, show_default=True)
 @click.option(
@@ -76,6 +77,8 @@ def bench(
     html: Path | None, figures: Path | None, out: Path | None, **values: Any,
 ) -> int:  # fmt: skip
     places = page_places(html, figures, also_stdout="--json" if as_json else "")
+    if program is None and values["stdin"] is not None:
+        raise UsageError("--stdin goes with --program", hint="a kernel's host program reads no standard input")
     if program is not None:
         return _programs(console, kernel, program, against, values, as_json=as_json, places=places)
     from mccprobe.tuning.bench.session import bench_kernels
@@ -139,7 +142,7 @@ def hooks_of(
     console: Console, choice: KernelChoice | None, values: dict[str, Any], *, sides: int = 1
 ) -> Hooks:
     """Progress to standard error. sides: how many are timed in turn."""
-    from mccprobe.report.lines import one_line
+    from mccprobe.inspection.lines import one_line
     from mccprobe.tuning.bench.session import Hooks
 
     simulated = choice is not None and choice.toolchain.simulated
@@ -193,8 +196,8 @@ def _name(
 
 def render_bench(report: BenchReport) -> str:
     """The gates in a line each, then the timing."""
-    from mccprobe.tuning.bench.render_text import SIM, render_measurement
-    from mccprobe.tuning.check.render_text import render_score
+    from mccprobe.report.text.bench import SIM, render_measurement
+    from mccprobe.report.text.check import render_score
 
     lines = [f"gate: {gate.kernel.name} {'passed' if gate.passed else 'NOT PASSED'} ({gate.verdict})"
              + ("  [sim]" if gate.simulated else "") for gate in report.gates]  # fmt: skip
@@ -232,7 +235,8 @@ def _programs(
     console: Console, kernel: str | None, program: str, against: str | None, values: dict[str, Any], *,
     as_json: bool, places: Places | None,
 ) -> int:  # fmt: skip
-    from mccprobe.tuning.bench.render_text import render_measurement
+    from mccprobe.bisection.passes.plan import stdin_file
+    from mccprobe.report.text.bench import render_measurement
     from mccprobe.tuning.bench.session import bench_programs
 
     if kernel is not None:
@@ -241,6 +245,7 @@ def _programs(
     found = bench_programs(
         commands, rounds=values["rounds"], warmups=values["warmups"], confidence=values["confidence"],
         run_in=values["run_in"], timeout_s=values["timeout"],
+        stdin=None if values["stdin"] is None else stdin_file(values["stdin"]),
         hooks=hooks_of(console, None, values, sides=len(commands)),
     )  # fmt: skip
     document = _document("program", found.refused, {"measurement": found.to_dict()})

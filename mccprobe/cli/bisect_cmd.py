@@ -13,7 +13,7 @@ import click
 from mccprobe import __version__
 from mccprobe.base.console import Console, json_text
 from mccprobe.base.errors import UsageError
-from mccprobe.bisection.options import RUN_VERSION, BisectOptions, read_recipe, read_run_options
+from mccprobe.bisection.passes.options import RUN_VERSION, BisectOptions, read_recipe, read_run_options
 from mccprobe.cli.bisect_options import BuildCommand, bisect_options, given_options
 from mccprobe.cli.common import cache_directory
 from mccprobe.cli.html_option import deliver_result, finished_run, html_options, page_places
@@ -25,7 +25,7 @@ from mccprobe.cli.run_session import (
     run_session,
     tell_plan,
 )
-from mccprobe.report.lines import one_line
+from mccprobe.inspection.lines import one_line
 
 if TYPE_CHECKING:
     from mccprobe.report.pages.blocks import Page
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 HELP = """Find the pass execution that makes a program wrong, and say what is confirmed.
 
-FILE is the source to bisect (C, C++, LLVM IR, .mu, or a kernel folder); without it the shipped
+FILE is the source to bisect (C, C++, LLVM IR, .mu, .cu, or a kernel folder); without it the shipped
 GEMM is taken. What follows -- goes to the compiler: arguments, further sources, objects and
 libraries. Only FILE is bisected; the rest is built once.
 
@@ -89,8 +89,8 @@ def _run(
     console: Console, options: BisectOptions, *, resume: Path | None, out: Path | None, jobs: int | None,
     scheduler: str, as_json: bool, places: Places | None,
 ) -> int:  # fmt: skip
-    from mccprobe.bisection.plan import make_plan
-    from mccprobe.bisection.run import Progress, run_bisection
+    from mccprobe.bisection.passes.plan import make_plan
+    from mccprobe.bisection.passes.run import Progress, run_bisection
     from mccprobe.build.store import TEMPORARY, disk_errors
     from mccprobe.cli.trial_lines import TrialLines
     from mccprobe.explain.screen.cheap import cheap_screen

@@ -9,8 +9,8 @@ from typing import Any, TypeVar
 import click
 
 from mccprobe.base.errors import UsageError
-from mccprobe.bisection.options import BisectOptions
-from mccprobe.bisection.pasted import begins_a_command, several_files
+from mccprobe.bisection.passes.options import BisectOptions
+from mccprobe.bisection.passes.pasted import begins_a_command, several_files
 from mccprobe.cli.common import FiniteRange
 from mccprobe.cli.lazy import AliasedOption
 from mccprobe.cli.toolchain_option import toolchain_option

@@ -11,7 +11,7 @@ import click
 from mccprobe import __version__
 from mccprobe.base.console import Console
 from mccprobe.cli.common import cache_directory
-from mccprobe.report.lines import joined, one_line
+from mccprobe.inspection.lines import joined, one_line
 
 if TYPE_CHECKING:
     from mccprobe.report.scrub import Removed

@@ -60,8 +60,8 @@ def check(
         return _lab(console, kernel, values, warp=int(warp or 128), as_json=as_json, out=out)
     if warp is not None:
         raise UsageError("--warp goes with --lab", hint="mccprobe check KERNEL --lab --warp 32")
+    from mccprobe.report.text.check import render_gate
     from mccprobe.tuning.check.check import check_kernel
-    from mccprobe.tuning.check.render_text import render_gate
     from mccprobe.tuning.check.score import grader_score
 
     choice = choose_kernel(console, kernel, values)
@@ -92,8 +92,8 @@ def check(
 
 
 def _lab(console: Console, kernel: str, values: dict[str, Any], *, warp: int, as_json: bool, out: Path | None) -> int:
+    from mccprobe.report.text.lab import render_lab
     from mccprobe.targets import registry
-    from mccprobe.tuning.lab.render_text import render_lab
     from mccprobe.tuning.lab.session import WatchedCase, lab_kernel
 
     if values["toolchain"] == "auto":  # the laboratory is the emulator: asking for it is asking for sim

@@ -56,7 +56,7 @@ DEFAULT_OUT = "mccprobe-out"
 @click.pass_obj
 def cycle(console: Console, /, kernel: str, as_json: bool, out: Path, **values: Any) -> int:
     from mccprobe.build.store import new_run_root, write_synced
-    from mccprobe.report.lines import one_line
+    from mccprobe.inspection.lines import one_line
     from mccprobe.targets.mcc.toolchain import MccPaths
     from mccprobe.tuning.bench.session import Contender
     from mccprobe.tuning.cycle.run import SUMMARY, run_cycle, write_summary
@@ -94,7 +94,7 @@ def cycle(console: Console, /, kernel: str, as_json: bool, out: Path, **values: 
 
 
 def _text(report: CycleReport, status: str, summary: Path) -> str:
-    from mccprobe.report.lines import one_line
+    from mccprobe.inspection.lines import one_line
     from mccprobe.report.render_resources import render_text
 
     resources = render_text(report.resources) if report.resources else f"resources: {report.resources_reason}\n"

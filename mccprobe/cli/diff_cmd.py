@@ -45,9 +45,9 @@ def diff(
     Example:
       mccprobe diff good.s bad.s --function gemm
     """
+    from mccprobe.inspection.diff import document, render
     from mccprobe.objects.isa.diff import diff_images
     from mccprobe.objects.isa.disassemble import load
-    from mccprobe.report.diff_record import document, render
 
     tools = disassemblers(mcc, musa_path)
     changes = diff_images(load(a, tools, target=target), load(b, tools, target=target), function or "")

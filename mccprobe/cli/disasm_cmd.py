@@ -18,7 +18,7 @@ DEPTH_OF_INSTRUCTIONS = 6  # of the document: images, image, functions, function
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option("--function", "function", metavar="NAME", help="this function only")
 @click.option("--target", default="", metavar="ARCH", help="this architecture only (mp_22), where a file has several")
-@click.option("--words", is_flag=True, help="by 12-byte words with their slots (MTGPU, with bytes)")
+@click.option("--words", is_flag=True, help="by 12-byte words with their slots (MTGPU listings of that view)")
 @click.option("--loops", is_flag=True, help="the loops instead of the stream")
 @click.option(
     "--table", metavar="TABLE.json", type=click.Path(path_type=Path),
@@ -40,11 +40,12 @@ def disasm(
     musa_path: str | None,
     as_json: bool,
 ) -> int:
-    """Show the instruction stream: pipes, loops, 12-byte words.
+    """Show the instruction stream: pipes, loops, sizes.
 
     FILE is a listing (mcc -S, llvm-objdump -d, nvdisasm -hex) or an object; what it is, is seen from
     its content. Where no disassembler reads an object, a table learned for its target does, if it
-    lies at MCCPROBE_TABLES/TARGET.json (default folder: ~/.local/share/mccprobe/tables).
+    lies at MCCPROBE_TABLES/TARGET.json (default folder: ~/.local/share/mccprobe/tables); MTGPU objects
+    are otherwise cut at bit 31 and read by the open table: classes of instructions with their certainty.
 
     \b
     Examples:
@@ -52,10 +53,10 @@ def disasm(
       mccprobe disasm kernel.o --words --function gemm
       mccprobe disasm kernel.o --table mp_22.json
     """
+    from mccprobe.inspection.disasm import document, view
     from mccprobe.objects.isa.by_table import tables_folder
     from mccprobe.objects.isa.disassemble import load
     from mccprobe.oracle.kernel.shipped import refuse_shipped_name
-    from mccprobe.report.disasm_record import document, view
     from mccprobe.report.disasm_text import render
     from mccprobe.report.json_stream import print_json
 

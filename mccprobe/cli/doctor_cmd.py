@@ -39,7 +39,7 @@ def doctor(
     as_json: bool,
 ) -> int:  # fmt: skip
     from mccprobe.doctor.examine import Request, examine
-    from mccprobe.doctor.render_text import render, render_markdown
+    from mccprobe.report.text.doctor import render, render_markdown
     from mccprobe.targets.mcc.toolchain import MccPaths
 
     pace = Pace()

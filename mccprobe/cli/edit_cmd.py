@@ -157,7 +157,7 @@ def _show(
                  **outcome.to_dict()}
             )  # fmt: skip
             return
-        from mccprobe.report.lines import one_line
+        from mccprobe.inspection.lines import one_line
 
         mark = "  [sim]" if simulated else ""
         lines = [f"edit {outcome.action} {outcome.kernel.name}: {outcome.text}{mark}"]

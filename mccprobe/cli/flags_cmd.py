@@ -81,7 +81,7 @@ def list_flags(
       mccprobe flags list --pass machine-scheduler
     """
     from mccprobe.base.errors import UsageError
-    from mccprobe.cli.flags_lines import flag_value, list_lines, list_table, neutralised_by, set_value
+    from mccprobe.report.text.flags import flag_value, list_lines, list_table, neutralised_by, set_value
     from mccprobe.targets.flags.catalogue import load_catalogue
     from mccprobe.targets.passes.table import load_pass_table
 
@@ -113,7 +113,7 @@ def list_flags(
 
 def _list_pass(console: Console, name: str, as_json: bool) -> int:
     from mccprobe.base.errors import UsageError
-    from mccprobe.cli.flags_lines import find_passes, pass_lines, pass_value
+    from mccprobe.report.text.flags import find_passes, pass_lines, pass_value
     from mccprobe.targets.flags.datafile import nearest, shorten
     from mccprobe.targets.passes.table import load_pass_table
 
@@ -146,7 +146,7 @@ def show(console: Console, name: str, files: tuple[str, ...], as_json: bool) -> 
       mccprobe flags show FenceSetting
       mccprobe flags show gemm-s4000
     """
-    from mccprobe.cli.flags_lines import flag_lines, flag_value, neutralised_by, set_lines, set_value
+    from mccprobe.report.text.flags import flag_lines, flag_value, neutralised_by, set_lines, set_value
     from mccprobe.targets.flags.catalogue import load_catalogue
     from mccprobe.targets.passes.table import load_pass_table
 
@@ -227,7 +227,7 @@ def probe(
     Example:
       mccprobe flags probe FenceSetting internal-regs-ra
     """
-    from mccprobe.cli.flags_lines import answer_lines, answer_value
+    from mccprobe.report.text.flags import answer_lines, answer_value
     from mccprobe.targets.flags.ask import ask_flags
     from mccprobe.targets.flags.catalogue import load_catalogue
 
@@ -285,7 +285,7 @@ def harvest(
       mccprobe flags harvest --compiler clang-14 --match sched --json
     """
     from mccprobe.base.errors import UsageError
-    from mccprobe.cli.flags_lines import option_value
+    from mccprobe.report.text.flags import option_value
     from mccprobe.targets import registry
     from mccprobe.targets.flags.ask import ask_options
     from mccprobe.targets.flags.catalogue import load_catalogue

@@ -63,6 +63,7 @@ Examples:
 @click.option("--seed", "seeds", type=click.IntRange(0), multiple=True, default=(1, 2, 3), show_default=True,
               help="inputs of the gate; several may be given")  # fmt: skip
 @click.option("--run-args", metavar="ARGS", help="arguments of an ordinary program")
+@click.option("--stdin", metavar="FILE", help="what an ordinary program reads from standard input (default: nothing)")
 @click.option("--random-seed", type=click.IntRange(0), default=1, show_default=True, help="of tpe")
 @click.option("--storage", metavar="FILE", help="tpe: a study that several searches share (SQLite)")
 @click.option("--timeout", type=FiniteRange(0.1), default=300.0, show_default=True, metavar="S", help="of one run")
@@ -124,7 +125,7 @@ def search(
         if as_json:
             console.document(_document(report))
         else:
-            from mccprobe.tuning.flag_search.render_text import render_search
+            from mccprobe.report.text.flag_search import render_search
 
             console.result(visible(render_search(report)))
 
@@ -172,9 +173,9 @@ def _search(
     resume: Path | None, jobs: int | None, scheduler: str, book: str, plot: Path | None,
 ) -> SearchReport:  # fmt: skip
     from mccprobe.build.store import disk_errors
+    from mccprobe.inspection.lines import one_line
     from mccprobe.journal.book import Book
     from mccprobe.journal.commit import kernel_commit
-    from mccprobe.report.lines import one_line
     from mccprobe.tuning.flag_search.record import Recorder
     from mccprobe.tuning.flag_search.run import Hooks, run_search
 
@@ -225,8 +226,8 @@ def _write(root: Path, report: SearchReport, plot: Path | None) -> SearchReport:
     from dataclasses import replace
 
     from mccprobe.build.store import write_text
+    from mccprobe.report.text.flag_search import render_search
     from mccprobe.tuning.flag_search.plot import plot_search
-    from mccprobe.tuning.flag_search.render_text import render_search
     from mccprobe.tuning.flag_search.set_file import set_text
 
     files: dict[str, str] = {}

@@ -34,6 +34,7 @@ ENVIRONMENT: Rows = {
     "MCCPROBE_FLAGS": "of the wrapper: flags on top of the set, quoted as in a response file",
     "MCCPROBE_LOG": "of the wrapper: a file that gets one JSON line a call",
     "MCCPROBE_WRAPPER_CHAIN": "of the wrapper, set by itself: it must not call itself",
+    "MCCPROBE_UNDEFINED": "of a screened program, set by mccprobe why: where its undefined behaviour is reported",
     "MCCPROBE_TRACE_DIR": "of the launch recorder, set by mccprobe trace: where the record goes",
     "MCCSIM_WARP": "of the stand-in: threads of a warp, 128 or 32",
     "MCCSIM_DIVERGE": "of the stand-in: trap, first or lane; what a divergent warp operation does",

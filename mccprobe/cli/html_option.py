@@ -10,7 +10,7 @@ import click
 
 from mccprobe.base.console import Console, visible
 from mccprobe.base.errors import UsageError
-from mccprobe.report.lines import one_line
+from mccprobe.inspection.lines import one_line
 
 if TYPE_CHECKING:
     from mccprobe.report.pages.blocks import Page

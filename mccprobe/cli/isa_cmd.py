@@ -10,7 +10,7 @@ import click
 from mccprobe import __version__
 from mccprobe.base.console import Console, number_of
 from mccprobe.cli.common import FiniteRange
-from mccprobe.report.lines import joined, one_line
+from mccprobe.inspection.lines import joined, one_line
 
 CONTEXT = {"help_option_names": ["-h", "--help"]}
 
@@ -34,14 +34,18 @@ def isa() -> None:
 @click.option("--tool", metavar="TEXT", default="", help="name and version of the disassembler, for the record")
 @click.option("--probe", metavar="DISASSEMBLER", default="", help="ask it about words one bit away from known ones")
 @click.option("--probe-object", metavar="FILE", help="an object of the target, its code is exchanged for the probes")
+@click.option("--object", "objects", metavar="FILE", multiple=True, help="MTGPU object to compare the two tables on")
 @click.option("--probe-seconds", metavar="S", type=FiniteRange(1), default=600.0, help="stop after S seconds")
 @click.option("--json", "as_json", is_flag=True, help="one JSON document (reports/isa.schema.json)")
 @click.pass_obj
 def learn(
     console: Console, first: str, more: tuple[str, ...], output: str, word_bytes: str, target: str, tool: str,
-    probe: str, probe_object: str | None, probe_seconds: float, as_json: bool,
+    probe: str, probe_object: str | None, objects: tuple[str, ...], probe_seconds: float, as_json: bool,
 ) -> int:  # fmt: skip
     """Learn which bits say the mnemonic, from listings with bytes and text.
+
+    For MTGPU the result is compared with mccprobe's own open table, on the listings and on each --object;
+    where the two disagree, both readings are shown.
 
     \b
     Example:
@@ -49,6 +53,7 @@ def learn(
     """
     from mccprobe.base.errors import UsageError
     from mccprobe.objects.isa.learn_files import learn_files
+    from mccprobe.objects.isa.mtgpu.agree import lines_of, with_object
     from mccprobe.objects.isa.table_file import write_table
 
     if word_bytes != "auto" and (not word_bytes.isdecimal() or not 1 <= int(word_bytes) <= 64):
@@ -61,6 +66,8 @@ def learn(
         progress=console.progress,
     )  # fmt: skip
     table = learned.table
+    agreements = [learned.open_table] if learned.open_table is not None else []
+    agreements += [with_object(table, Path(name)) for name in objects]
     write_table(Path(output), table, __version__)
     summary = table.summary()
     held_out = _held_out(table.held_out)
@@ -68,7 +75,7 @@ def learn(
         console.document({
             "schema_version": 1, "tool_version": __version__, "status": "learned", "table": output, "summary": summary,
             "instructions": learned.instructions, "without_bytes": learned.without_bytes, "held_out": held_out,
-            "probes": dict(table.probes) or None,
+            "probes": dict(table.probes) or None, "open_table": [one.to_dict() for one in agreements],
         })  # fmt: skip
         return 0
     lines = [
@@ -88,6 +95,7 @@ def learn(
             f"  probed: {table.probes['asked']} words, {table.probes['decoded']} decoded, the disassembler died on "
             f"{table.probes['killers']}{'' if table.probes['complete'] else '; stopped by --probe-seconds'}"
         )
+    lines += [line for one in agreements for line in lines_of(one)]
     lines += [f"  conflict: {word:0{2 * size}x} is {' and '.join(names)}" for size, word, names in table.conflicts[:20]]
     console.result(joined(lines))
     return 0

@@ -64,9 +64,9 @@ def _document(status: str, contents: Contents, **values: Any) -> dict[str, Any]:
 
 def _read(console: Console, book: str) -> Contents:
     """All entries; damaged lines are told, and stop nothing."""
+    from mccprobe.inspection.lines import one_line
     from mccprobe.journal.book import Book
     from mccprobe.journal.text import safe
-    from mccprobe.report.lines import one_line
 
     contents = Book(Path(book)).read()
     for one in contents.damaged:
@@ -100,8 +100,8 @@ def list_entries(console: Console, /, last: int, book: str, as_json: bool, **cho
     Example:
       mccprobe journal list --kernel gemm --kind bench
     """
-    from mccprobe.cli.journal_lines import list_lines, list_table
     from mccprobe.journal.review import newest
+    from mccprobe.report.text.journal import list_lines, list_table
 
     contents = _read(console, book)
     found = _selected(contents, choice)
@@ -131,7 +131,7 @@ def show(console: Console, entry_id: str, book: str, as_json: bool) -> int:
     Example:
       mccprobe journal show last
     """
-    from mccprobe.cli.journal_lines import entry_lines, list_lines
+    from mccprobe.report.text.journal import entry_lines, list_lines
 
     contents = _read(console, book)
     entry = contents.find(entry_id, book)
@@ -158,8 +158,8 @@ def dead_ends_command(console: Console, /, book: str, as_json: bool, **choice: A
     Example:
       mccprobe journal dead-ends --kernel gemm
     """
-    from mccprobe.cli.journal_lines import dead_end_lines
     from mccprobe.journal.review import dead_ends
+    from mccprobe.report.text.journal import dead_end_lines
 
     contents = _read(console, book)
     chosen = {one.id for one in _selected(contents, choice)}
@@ -187,8 +187,8 @@ def compare_entries(console: Console, first: str, second: str, book: str, as_jso
     Example:
       mccprobe journal compare 3fa1 last
     """
-    from mccprobe.cli.journal_lines import comparison_lines
     from mccprobe.journal.review import compare
+    from mccprobe.report.text.journal import comparison_lines
 
     contents = _read(console, book)
     found = compare(contents.find(first, book), contents.find(second, book))

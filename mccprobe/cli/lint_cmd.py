@@ -39,11 +39,11 @@ def lint(
     Example:
       mccprobe lint kernel.s
     """
+    from mccprobe.inspection.lint import document, render
     from mccprobe.objects.isa.disassemble import load
     from mccprobe.objects.isa.lint import lint_images
     from mccprobe.objects.isa.lint_rules import RULES
     from mccprobe.oracle.kernel.shipped import refuse_shipped_name
-    from mccprobe.report.lint_record import document, render
 
     refuse_shipped_name(file, takes_source=False)
     sources = load(file, disassemblers(mcc, musa_path), target=target)

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 def disassemblers(mcc: str | None, musa_path: str | None) -> Disassemblers:
     """The vendor's llvm-objdump beside mcc (or MCCPROBE_OBJDUMP), and the stock ones in PATH."""
-    from mccprobe.report.instructions import disassemblers as found_for
+    from mccprobe.inspection.instructions import disassemblers as found_for
     from mccprobe.targets.mcc.toolchain import MccPaths
 
     return found_for(MccPaths(mcc, musa_path))

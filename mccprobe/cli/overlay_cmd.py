@@ -56,8 +56,8 @@ def overlay(
     as_json: bool, out: Path | None, **values: Any,
 ) -> int:  # fmt: skip
     from mccprobe.build.store import disk_errors
+    from mccprobe.report.text.overlay import render_overlay, render_question
     from mccprobe.targets.mcc.toolchain import MccPaths
-    from mccprobe.tuning.overlay.render_text import render_overlay, render_question
     from mccprobe.tuning.overlay.run import OverlayRequest
     from mccprobe.tuning.overlay.run import overlay as run_overlay
 

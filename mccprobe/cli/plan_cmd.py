@@ -51,10 +51,10 @@ def plan(
     pad_b: int | None, buffers: int, registers: int | None, problem: str | None, epilogue_stride: int,
     strides: tuple[int, ...], instructions: int | None, barriers: int, clock_ghz: float, as_json: bool,
 ) -> int:  # fmt: skip
+    from mccprobe.report.text.plan import render_plan
     from mccprobe.tuning.plan.grid import Problem
     from mccprobe.tuning.plan.plan import PlanRequest
     from mccprobe.tuning.plan.plan import plan as make_plan
-    from mccprobe.tuning.plan.render_text import render_plan
     from mccprobe.tuning.plan.tile import Tile
 
     m, n, k = _sizes("--tile", tile, 3)

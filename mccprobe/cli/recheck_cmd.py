@@ -12,7 +12,7 @@ from mccprobe import __version__
 from mccprobe.base.console import Console
 from mccprobe.cli.common import cache_directory
 from mccprobe.cli.pace import Pace
-from mccprobe.report.lines import joined
+from mccprobe.inspection.lines import joined
 
 if TYPE_CHECKING:
     from mccprobe.explain.bundle.recheck import Recheck
@@ -33,18 +33,24 @@ Examples:
 @click.argument("reports", nargs=-1, required=True, metavar="REPORT...", type=click.Path(path_type=Path))
 @click.option("--compiler", "compilers", multiple=True, required=True, metavar="PATH",
               help="a compiler to try; several times for several; sim is the stand-in")  # fmt: skip
+@click.option("--budget", metavar="TIME", default="1h", show_default=True,
+              help="of one report on one compiler (90s, 15m, 1h); then: cannot tell")  # fmt: skip
 @click.option("--jobs", type=click.IntRange(1), help="compiles at once (default: CPUs)")
 @click.option("--json", "as_json", is_flag=True, help="one JSON document (reports/recheck.schema.json)")
 @click.pass_obj
 def recheck(
-    console: Console, /, reports: tuple[Path, ...], compilers: tuple[str, ...], jobs: int | None, as_json: bool
-) -> int:
+    console: Console, /, reports: tuple[Path, ...], compilers: tuple[str, ...], budget: str, jobs: int | None,
+    as_json: bool,
+) -> int:  # fmt: skip
     from mccprobe.base import process
     from mccprobe.build.executor import LocalExecutor
     from mccprobe.explain.bundle.recheck import SCHEMA_VERSION, Recurrence, read_report
     from mccprobe.explain.bundle.recheck import recheck as try_again
+    from mccprobe.explain.deadline import Deadline
+    from mccprobe.explain.options import parse_budget
 
     rows: list[Recheck] = []
+    budget_s = parse_budget(budget)
     pace = Pace()
     of = len(reports) * len(compilers)
 
@@ -61,7 +67,7 @@ def recheck(
                     rows.append(
                         try_again(
                             report, compiler, cache=cache_directory(), scratch=scratch, executor=executor,
-                            tell=tell,
+                            tell=tell, deadline=Deadline(budget_s),
                         )
                     )  # fmt: skip
                     pace.step()

@@ -67,7 +67,7 @@ def _reduce(
     jobs: int | None, again: Path, as_json: bool,
 ) -> int:  # fmt: skip
     from mccprobe.base import process
-    from mccprobe.bisection.plan import make_plan
+    from mccprobe.bisection.passes.plan import make_plan
     from mccprobe.explain.bundle.run import REDUCED
     from mccprobe.explain.reduce.run import reduce_source
     from mccprobe.report.why_record import StepState

@@ -19,15 +19,15 @@ from mccprobe.cli.toolchain_option import toolchain_option
 from mccprobe.targets.mcc.architecture import DEFAULT_ARCH
 
 if TYPE_CHECKING:
+    from mccprobe.inspection.resources import ResourceReport
     from mccprobe.report.pages.blocks import Page
-    from mccprobe.report.resources_record import ResourceReport
 
 DEPTH_OF_KERNELS = 2  # of the document
 
 HELP = """Registers, shared memory, spills, instructions and occupancy of each kernel.
 
 FILE is anything that mcc or clang made (object, bundle, assembly text, listing, host program), a .mu
-source, a kernel folder or the name of a shipped kernel. Without mcc a shipped kernel is compiled for another
+or .cu source, a kernel folder or the name of a shipped kernel. Without mcc a shipped kernel is compiled for another
 GPU (amdgcn), and every line says so.
 
 \b
@@ -62,12 +62,12 @@ def report(
     figures: Path | None,
 ) -> int:  # fmt: skip
     from mccprobe.build.device_source import SourceOptions
+    from mccprobe.inspection.resources import ReportRequest, report_on
     from mccprobe.objects.model.resources import Options
     from mccprobe.oracle.kernel.shipped import file_or_shipped, refuse_shipped_name
     from mccprobe.oracle.kernel.spec import shipped_kernel
     from mccprobe.report import render_resources as render
     from mccprobe.report.json_stream import print_json
-    from mccprobe.report.resources_record import ReportRequest, report_on
     from mccprobe.targets.mcc.toolchain import MccPaths
 
     if as_json + as_csv + as_markdown > 1:

@@ -12,12 +12,20 @@ from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mccprobe.base.errors import Interrupted, JournalUnreadable, MccprobeError, NoRoom, RunDirectoryUnusable, UsageError
+from mccprobe.base.errors import (
+    Interrupted,
+    JournalUnreadable,
+    MccprobeError,
+    NoRoom,
+    PathUnusable,
+    RunDirectoryUnusable,
+    UsageError,
+)
 from mccprobe.base.paths import exists, is_file, is_folder, read_file, require_plain_folder
 
 if TYPE_CHECKING:
     from mccprobe.base.console import Console
-    from mccprobe.bisection.plan import Plan
+    from mccprobe.bisection.passes.plan import Plan
     from mccprobe.build.session import Session
 
 DEFAULT_OUT = "mccprobe-out"
@@ -152,10 +160,15 @@ def _check_free(out: Path) -> None:
     from mccprobe.build.store import disk_errors
 
     with disk_errors(out):
-        if exists(out / "run.json"):
-            raise _holds_a_run(out)
-        if is_folder(out) and not _nothing_begun(out):
-            raise UsageError(f"{out} is not empty", hint="-o takes a folder that is new or empty")
+        try:
+            if exists(out / "run.json"):
+                raise _holds_a_run(out)
+            if is_folder(out) and not _nothing_begun(out):
+                raise UsageError(f"{out} is not empty", hint="-o takes a folder that is new or empty")
+        except PathUnusable as error:
+            raise RunDirectoryUnusable(
+                f"{out}: cannot be written: {error.problem}", hint="choose another place with -o DIR"
+            ) from error
 
 
 def _holds_a_run(out: Path) -> UsageError:
@@ -185,7 +198,7 @@ def check_unchanged(root: Path, described: dict[str, Any], *, journal: str | Non
     journal: the file without which nothing could be gone on with, None where there may be none yet.
     Raises JournalUnreadable.
     """
-    from mccprobe.bisection.request import changed_keys
+    from mccprobe.bisection.passes.request import changed_keys
 
     if journal is not None and not is_file(root / journal):
         raise JournalUnreadable(f"{root} holds no {journal}", hint="nothing is left to go on with; start a new run")

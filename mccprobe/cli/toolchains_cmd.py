@@ -11,7 +11,7 @@ import click
 from mccprobe import __version__
 from mccprobe.base.console import Console, width
 from mccprobe.cli.common import cache_directory
-from mccprobe.report.lines import joined
+from mccprobe.inspection.lines import joined
 from mccprobe.report.terminal_table import Column, terminal_table
 
 if TYPE_CHECKING:

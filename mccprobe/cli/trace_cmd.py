@@ -38,11 +38,11 @@ def trace(
 ) -> int:
     from mccprobe.base.paths import exists
     from mccprobe.build.store import disk_errors
+    from mccprobe.report.text.trace import render_trace
     from mccprobe.targets.llvm.locate import demangle
     from mccprobe.targets.sim.build import SHARED_RUNTIME
     from mccprobe.targets.sim.toolchain import sim_toolchain
     from mccprobe.tuning.trace.read import RECORD_FILE
-    from mccprobe.tuning.trace.render_text import render_trace
     from mccprobe.tuning.trace.run import TraceRequest, sim_link_arguments
     from mccprobe.tuning.trace.run import trace as run_trace
 

@@ -12,7 +12,7 @@ import click
 
 from mccprobe import __version__
 from mccprobe.base.console import Console, json_text
-from mccprobe.bisection.options import RUN_VERSION, BisectOptions, read_recipe
+from mccprobe.bisection.passes.options import RUN_VERSION, BisectOptions, read_recipe
 from mccprobe.cli.bisect_options import BuildCommand, bisect_options, given_options
 from mccprobe.cli.common import cache_directory
 from mccprobe.cli.html_option import deliver_result, finished_run, html_options, page_places
@@ -25,7 +25,7 @@ from mccprobe.cli.run_session import (
     tell_plan,
 )
 from mccprobe.explain.options import STEPS, WhyOptions, parse_budget, read_why_options
-from mccprobe.report.lines import one_line
+from mccprobe.inspection.lines import one_line
 
 if TYPE_CHECKING:
     from mccprobe.report.pages.blocks import Page
@@ -97,7 +97,7 @@ def _run(
     scheduler: str, as_json: bool, places: Places | None,
 ) -> int:  # fmt: skip
     from mccprobe.base.files import remove_dead_drafts
-    from mccprobe.bisection.run import Progress
+    from mccprobe.bisection.passes.run import Progress
     from mccprobe.build.store import TEMPORARY, disk_errors, write_text
     from mccprobe.cli.trial_lines import TrialLines
     from mccprobe.explain.run import plan_of, run_why, with_bug_report

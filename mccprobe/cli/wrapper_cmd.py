@@ -13,7 +13,7 @@ from mccprobe import __version__
 from mccprobe.base.console import Console
 from mccprobe.base.errors import UsageError
 from mccprobe.cli.common import cache_directory
-from mccprobe.report.lines import joined, one_line
+from mccprobe.inspection.lines import joined, one_line
 
 CONTEXT = {"help_option_names": ["-h", "--help"]}
 PREFIX = click.option("--prefix", metavar="DIR", type=click.Path(path_type=Path), help="the wrapper is DIR/bin/mcc "

@@ -1,11 +1,15 @@
-"""The table of what the code takes for granted of mcc and of MTGPU (`data/assumptions.toml`)."""
+"""The table of what the code takes for granted of mcc and of MTGPU (`targets/mcc/data/assumptions.toml`)."""
 
 from __future__ import annotations
 
 import functools
 import tomllib
 from dataclasses import dataclass
-from importlib import resources
+from pathlib import Path
+
+from mccprobe.targets.mcc.target import DATA
+
+MCC_TABLE = DATA / "assumptions.toml"
 
 
 @dataclass(frozen=True)
@@ -28,9 +32,9 @@ class Assumption:
 
 
 @functools.cache
-def assumptions() -> tuple[Assumption, ...]:
-    """The whole table, in its order."""
-    text = resources.files("mccprobe.doctor").joinpath("data/assumptions.toml").read_text(encoding="utf-8")
+def assumptions(path: Path = MCC_TABLE) -> tuple[Assumption, ...]:
+    """The whole table of one target, in its order."""
+    text = path.read_text(encoding="utf-8")
     return tuple(
         Assumption(**{**entry, "where": tuple(entry["where"])}) for entry in tomllib.loads(text)["assumption"]
     )

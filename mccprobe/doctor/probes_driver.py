@@ -9,16 +9,31 @@ from pathlib import Path
 
 from mccprobe.base.errors import MccprobeError
 from mccprobe.doctor.probes import probe
-from mccprobe.doctor.subject import RUNNING, SAID, Made, ProbeAnswer, Subject, Unasked, answer, no, why, yes
+from mccprobe.doctor.subject import (
+    CONFIRMED,
+    NOT_RUNNING,
+    RUNNING,
+    SAID,
+    Made,
+    ProbeAnswer,
+    Subject,
+    Unasked,
+    answer,
+    no,
+    why,
+    yes,
+)
 from mccprobe.targets.flags.ask import REFUSALS, Compiler, ask_flags, ask_options
 from mccprobe.targets.flags.catalogue import load_catalogue
 from mccprobe.targets.flags.entries import Flag
 from mccprobe.targets.llvm.jobs import JobKind, front_end_argv
 from mccprobe.targets.llvm.probe import ARCHITECTURES, KERNEL, accepted_pins
+from mccprobe.targets.mcc.target import TARGET as MCC
 from mccprobe.targets.mcc.toolkit import toolkit_root
 
 LLVM_MAJOR = 14  # of mcc 5.2.0 and of the article's 3.1.0
 LIMIT = "-opt-bisect-limit"
+VERSION_KEYS = frozenset({"musa_toolkits", "mcc"})  # of version.json, at least
 
 
 @probe
@@ -56,7 +71,7 @@ def version_json(subject: Subject) -> ProbeAnswer:
     except (OSError, ValueError, RecursionError) as error:
         return no(f"{path}: {error}")
     keys = sorted(document) if isinstance(document, dict) else []
-    return answer({"musa_toolkits", "mcc"} <= set(keys), f"keys: {', '.join(keys) or 'none'}")
+    return answer(set(keys) >= VERSION_KEYS, f"keys: {', '.join(keys) or 'none'}")
 
 
 @probe
@@ -141,37 +156,66 @@ def bisect_log(subject: Subject) -> ProbeAnswer:
     made = subject.replay("unlimited.o", f"{LIMIT}=-1")
     if not made.result.ok:
         return no(made.problem)
-    lines = made.result.stderr_text.count(RUNNING)
-    return answer(lines > 0, f"{lines} pass executions are logged" if lines else "no BISECT line is printed")
+    lines, elsewhere = made.result.stderr_text.count(RUNNING), made.result.stdout_text.count(RUNNING)
+    if lines or not elsewhere:
+        return answer(lines > 0, f"{lines} pass executions are logged" if lines else "no BISECT line is printed")
+    return no(f"{elsewhere} BISECT lines are on standard output, none is on standard error")
 
 
 @probe
 def bisect_limit(subject: Subject) -> ProbeAnswer:
-    made = subject.replay("limit-1.o", f"{LIMIT}=1")
-    if not made.result.ok:
-        return no(made.problem)
-    return _ran_one(made, "no BISECT line is printed")
+    at = {limit: subject.replay(f"limit{limit}.o", f"{LIMIT}={limit}") for limit in (-1, 0, 1)}
+    failed = next((made for made in at.values() if not made.data), None)
+    if failed is not None:
+        return no(failed.problem)
+    effect = _effect(at[0], at[-1])
+    ran = _lines(at[1]).count(RUNNING)
+    if effect.state != CONFIRMED or not _logs(at[1]):
+        return effect
+    return answer(ran == 1, f"{effect.evidence}; with limit 1 the log shows {ran} executions")
 
 
 @probe
 def mllvm_device(subject: Subject) -> ProbeAnswer:
-    made = subject.device("-mllvm", f"{LIMIT}=1", "-c", name="driver-limit.o")
-    return _ran_one(made, "the limit leaves no trace in the log of the device compile")
+    return _limit_of_driver(subject, LIMIT)
 
 
 @probe
 def mllvm_dashes(subject: Subject) -> ProbeAnswer:
-    made = subject.device("-mllvm", f"-{LIMIT}=1", "-c", name="driver-dashes.o")
-    return _ran_one(made, "the limit leaves no trace in the log of the device compile")
+    return _limit_of_driver(subject, f"-{LIMIT}")
 
 
-def _ran_one(made: Made, silent: str) -> ProbeAnswer:
-    if not made.result.ok:
-        return no(made.problem)
-    text = made.result.stderr_text
-    if "BISECT:" not in text:
-        return no(silent)
-    return answer(text.count(RUNNING) == 1, f"with limit 1 the log shows {text.count(RUNNING)} executions")
+def _limit_of_driver(subject: Subject, option: str) -> ProbeAnswer:
+    """The limit as the driver's own option: the objects decide, whatever the log shows."""
+    name = f"driver{option}"
+    plain = subject.object.require("a device object")
+    unlimited = subject.device("-mllvm", f"{option}=-1", "-c", name=f"{name}-all.o")
+    if not unlimited.data:
+        return no(unlimited.problem)
+    none = subject.device("-mllvm", f"{option}=0", "-c", name=f"{name}-none.o")
+    if not none.data:
+        return no(none.problem)
+    if plain != unlimited.data:
+        raise Unasked("the object differs from compile to compile, so objects of two limits cannot be compared")
+    return _effect(none, unlimited)
+
+
+def _effect(none: Made, unlimited: Made) -> ProbeAnswer:
+    """Whether limit 0 changes the object of the probe kernel, which every optimiser changes."""
+    if none.data != unlimited.data:
+        return yes("limit 0 and no limit give different objects")
+    held = _lines(none).count(NOT_RUNNING)
+    log = f"the log shows {held} passes as NOT running, and " if held else ""
+    return no(f"the limit has no effect: {log}limit 0 and no limit give equal objects")
+
+
+def _lines(made: Made) -> str:
+    """The log, on whichever stream it is."""
+    return made.result.stderr_text if "BISECT:" in made.result.stderr_text else made.result.stdout_text
+
+
+def _logs(made: Made) -> bool:
+    return "BISECT:" in _lines(made)
 
 
 @probe
@@ -209,7 +253,7 @@ def _taken(subject: Subject, flags: list[Flag]) -> ProbeAnswer:
 
 def _catalogue(*confidences: str) -> list[Flag]:
     flags = load_catalogue().flags.values()
-    return [f for f in flags if f.option == "mllvm" and "mcc" in f.compilers and f.confidence in confidences]
+    return [f for f in flags if f.option == "mllvm" and MCC.options_of in f.compilers and f.confidence in confidences]
 
 
 @probe

@@ -10,22 +10,23 @@ from mccprobe.base.errors import MccprobeError
 from mccprobe.doctor.probes import probe
 from mccprobe.doctor.subject import ProbeAnswer, Subject, Unasked, answer, no, parse_text, why, yes
 from mccprobe.objects.binary.assembly import read_metadata_texts
-from mccprobe.objects.binary.bundle import MAGIC, Bundle, parse_bundle, target_of
+from mccprobe.objects.binary.bundle import MAGIC, Bundle, foreign_ids, parse_bundle, target_of
 from mccprobe.objects.binary.document import read_messagepack
 from mccprobe.objects.binary.elf import EM_MTGPU, machine_of, read_code_symbols
 from mccprobe.objects.binary.metadata import MTGPU, iter_documents_of, read_document
 from mccprobe.objects.binary.notes import MTGPU_METADATA, read_elf_notes
 from mccprobe.objects.binary.read import images_of
 from mccprobe.objects.binary.records import KernelMetadata, Note
+from mccprobe.objects.binary.reserve import SPILL_BASE, reserve_of
 from mccprobe.objects.isa.lint_rules import SHARED_SYMBOLS
 from mccprobe.objects.isa.listing import objdump_format, parse_listing
+from mccprobe.objects.isa.mtgpu.cut import cut
 from mccprobe.objects.isa.pipes import UNKNOWN
 from mccprobe.objects.isa.records import OTHER, Function, Listing
 from mccprobe.objects.isa.registers import registers_of
-from mccprobe.objects.isa.words import geometry
-from mccprobe.objects.model.resources import MCC_RESERVE_BYTES
 from mccprobe.targets.llvm.jobs import DEVICE_TRIPLES, JobKind
 from mccprobe.targets.llvm.probe import BUNDLE_ID, METADATA_MARK
+from mccprobe.targets.mcc.target import ISA
 
 IDENT = bytes.fromhex("7f454c46 02 01 01 00")  # ELF64, little-endian, version 1, OSABI 0
 SPILL_BASE_KIND = 19  # of an argument, "Global Spill Base" in public -S text
@@ -56,7 +57,9 @@ def raw_bundle(subject: Subject) -> ProbeAnswer:
 def bundle_ids(subject: Subject) -> ProbeAnswer:
     ids = [entry.id for entry in _bundle(subject).entries]
     named = [one for one in ids if target_of(one).startswith("mp_")]
-    return answer(bool(named), f"ids: {', '.join(ids)}"[:300])
+    foreign = foreign_ids(ids)
+    told = f"ids: {', '.join(ids)}" + (f"; not of mcc's family: {', '.join(foreign)}" if foreign else "")
+    return answer(bool(named) and not foreign, told[:300])
 
 
 @probe
@@ -85,7 +88,7 @@ def fat_section(subject: Subject) -> ProbeAnswer:
 @probe
 def device_elf(subject: Subject) -> ProbeAnswer:
     data = subject.image.data
-    evidence = f"e_ident {data[:8].hex(' ')}, e_machine {machine_of(data)}"
+    evidence = f"e_ident {data[:8].hex(' ')}, e_machine {machine_of(data)}, {subject.whose_code}"
     return answer(data.startswith(IDENT) and machine_of(data) == EM_MTGPU, evidence)
 
 
@@ -193,7 +196,7 @@ def arch_id(subject: Subject) -> ProbeAnswer:
     told = _raw(subject.require_kernel(), "arch_id")
     if not subject.arch:
         raise Unasked("no --offload-arch was taken, so the target is not known")
-    return answer(told == int(subject.arch.removeprefix("mp_")) * 10, f".arch_id {told} of code for {subject.arch}")
+    return answer(told == int(subject.arch.removeprefix("mp_")) * 10, f".arch_id {told}, {subject.whose_code}")
 
 
 def _there(kernel: KernelMetadata | None) -> str:
@@ -215,7 +218,11 @@ def two_carriers(subject: Subject) -> ProbeAnswer:
 @probe
 def shared_reserve(subject: Subject) -> ProbeAnswer:
     told = subject.require_kernel().shared_memory_bytes
-    return answer(told == MCC_RESERVE_BYTES, f".shared_memory_size {told} of a kernel without shared memory")
+    expected = reserve_of(subject.arch)
+    evidence = f".shared_memory_size {told} of a kernel without shared memory, {subject.whose_code}"
+    if expected is None:
+        raise Unasked(f"no public reserve of this architecture: {evidence}")
+    return answer(told == expected, f"{evidence}; expected {expected}")
 
 
 def _function(listing: Listing) -> Function:
@@ -233,7 +240,7 @@ def temp_registers(subject: Subject) -> ProbeAnswer:
     used = [
         register.first + register.size
         for one in _function(subject.listing).instructions
-        for register in registers_of(one.operands, "mtgpu")
+        for register in registers_of(one.operands, ISA)
         if register.bank == "R"
     ]
     told = kernel.registers.get("temp")
@@ -248,7 +255,10 @@ def spill_base(subject: Subject) -> ProbeAnswer:
     counts = [key for key in kernel.raw if "spill" in key.lower()]
     if counts:
         return no(f"there is a key about spills: {', '.join(counts)}")
-    return answer(SPILL_BASE_KIND in kinds, f"argument kinds: {', '.join(map(str, kinds)) or 'none'}")
+    evidence = f"argument kinds: {', '.join(map(str, kinds)) or 'none'}; {subject.whose_code}"
+    if subject.arch not in SPILL_BASE:
+        raise Unasked(f"nothing public about this architecture: {evidence}")
+    return answer((SPILL_BASE_KIND in kinds) == SPILL_BASE[subject.arch], evidence)
 
 
 @probe
@@ -299,20 +309,25 @@ def vendor_objdump(subject: Subject) -> ProbeAnswer:
         return no(error.message)
     decoded = sum(one.pipe != UNKNOWN for function in listing.functions for one in function.instructions)
     evidence = f"file format {told or 'not told'}, {decoded} instructions of {listing.instruction_count} decoded"
-    return answer("mtgpu" in told and decoded > 0, evidence)
+    return answer(ISA in told and decoded > 0, evidence)
 
 
 @probe
-def twelve_byte_words(subject: Subject) -> ProbeAnswer:
-    text = _objdump(subject)
+def instruction_dwords(subject: Subject) -> ProbeAnswer:
+    """Read in the bytes of the kernel, not in a listing: a disassembler's lines may be of any width."""
     try:
-        function = _function(parse_listing(text))
+        symbols = read_code_symbols(subject.image.elf)
     except MccprobeError as error:
-        raise Unasked(f"llvm-objdump gives no listing: {error.message}") from error
-    found = geometry(function, "mtgpu")
-    if found.state == "assumed":
-        raise Unasked(f"nothing for or against it: {found.reason}")
-    return answer(found.state == "confirmed", found.reason)
+        raise Unasked(f"its code cannot be read: {error.message}") from error
+    kernel = next((symbol for symbol in symbols if "mccprobe_probe" in symbol.name and symbol.data), None)
+    if kernel is None:
+        raise Unasked("the device object has no code of the probe kernel")
+    found = cut(kernel.data)
+    if not found.fits:
+        misfit = found.misfits[0]
+        return no(f"{len(kernel.data)} bytes, at offset {misfit.offset}: {misfit.misfit}; {subject.whose_code}")
+    sizes = ", ".join(f"{count} of {number_of(size, 'dword')}" for size, count in found.sizes().items())
+    return yes(f"{number_of(len(found.pieces), 'instruction')} ({sizes}), {subject.whose_code}")
 
 
 @probe

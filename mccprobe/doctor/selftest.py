@@ -13,7 +13,9 @@ from mccprobe.doctor import probes_driver, probes_machine, probes_object, probes
 from mccprobe.doctor.assumptions import Assumption, assumptions
 from mccprobe.doctor.probes import PROBES
 from mccprobe.doctor.subject import STATES, UNCHECKED, ProbeAnswer, Subject, Unasked
-from mccprobe.targets.protocol import Toolchain
+from mccprobe.doctor.subject import answer as answer_of
+from mccprobe.targets import registry
+from mccprobe.targets.protocol import Claim, Toolchain
 
 MODULES = (probes_driver, probes_object, probes_machine, probes_relied)  # importing them fills PROBES
 STAND_IN = "the stand-in makes x86-64 code: it cannot answer for MTGPU"
@@ -32,14 +34,40 @@ def self_test(
     tell: Callable[[int, int, str], None] = lambda *_: None,
 ) -> list[Checked]:  # fmt: skip
     """Ask every probe of the table. tell: done, all, the id that is asked next. Nothing stays on the disk."""
-    asked = assumptions() if table is None else table
+    target = registry.find(toolchain.name)
+    if table is None:
+        table = assumptions(target.assumptions) if target is not None and target.assumptions is not None else ()
+    claims = {claim.id: claim for claim in (target.claims if target is not None else ())}
+    asked = [*table, *map(_claimed, claims.values())]
     checked = []
     with tempfile.TemporaryDirectory(prefix="mccprobe-doctor-") as folder:
         subject = Subject(toolchain, Path(folder), deadline=time.monotonic() + timeout_s)
         for number, assumption in enumerate(asked):
             tell(number, len(asked), assumption.id)
-            checked.append(Checked(assumption, _ask(assumption, subject)))
+            claim = claims.get(assumption.id)
+            answer = _ask(assumption, subject) if claim is None else _ask_claim(claim, subject)
+            checked.append(Checked(assumption, answer))
     return checked
+
+
+def _claimed(claim: Claim) -> Assumption:
+    """A claim as a line of the table: its target has seen it."""
+    return Assumption(claim.id, claim.statement, claim.source, "S", (claim.where,), claim.breaks, probe=claim.id)
+
+
+def _ask_claim(claim: Claim, subject: Subject) -> ProbeAnswer:
+    folder = subject.folder / f"claim-{claim.id}"
+    folder.mkdir()
+    try:
+        subject.check_time()
+        holds, evidence = claim.ask(subject.toolchain, folder)
+    except Unasked as reason:
+        return ProbeAnswer(UNCHECKED, str(reason))
+    except Interrupted:
+        raise
+    except (MccprobeError, OSError) as error:
+        return ProbeAnswer(UNCHECKED, f"it could not be asked: {error}")
+    return answer_of(holds, evidence)
 
 
 def _ask(assumption: Assumption, subject: Subject) -> ProbeAnswer:

@@ -8,6 +8,7 @@ could not be made says why, and no probe takes that for an answer.
 from __future__ import annotations
 
 import functools
+import re
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -27,6 +28,7 @@ from mccprobe.targets.protocol import Toolchain
 CONFIRMED, CONTRADICTED, UNCHECKED = "confirmed", "contradicted", "unchecked"
 STATES = (CONFIRMED, CONTRADICTED, UNCHECKED)
 SAID = 200  # characters kept of what a tool said
+NOT_RUNNING = "BISECT: NOT running pass ("  # as RUNNING
 RUNNING = "BISECT: running pass ("  # llvm/lib/IR/OptBisect.cpp, printPassMessage
 
 # A header for __shared__ differs from SDK to SDK; the attribute is clang's own.
@@ -129,7 +131,7 @@ class Subject:
     def device(self, *args: str, name: str, source: Path | None = None, arch: str | None = None) -> Made:
         """A device-only compile of the probe kernel."""
         target = self.folder / name
-        chosen = self.arch if arch is None else arch
+        chosen = self.taken if arch is None else arch
         named = (f"--offload-arch={chosen}",) if chosen else ()
         argv = [*self.toolchain.driver, *named, "-O2", "--musa-device-only", *args, str(source or self.source)]
         result = self.run([*argv, "-o", str(target)])
@@ -160,27 +162,64 @@ class Subject:
         return {arch: self.device("-c", name=f"probe-{arch or 'default'}.o", arch=arch) for arch in archs}
 
     @functools.cached_property
-    def arch(self) -> str:
-        """The first that is taken; "" where none is."""
+    def taken(self) -> str:
+        """The first architecture that is taken; "" where none is. Enough where the code itself is not looked at."""
         return next((arch for arch, made in self.by_arch.items() if made.data), "")
 
     @functools.cached_property
     def object(self) -> Made:
-        return self.by_arch[self.arch]
+        """The device object for `taken`."""
+        return self.by_arch[self.taken]
+
+    @functools.cached_property
+    def arch(self) -> str:
+        """Whose code is looked at: the device's, where one answers and mcc compiles for it, else `taken`."""
+        device = self.device_arch
+        return device if device and self.code_for(device).data else self.taken
+
+    @functools.cached_property
+    def device_arch(self) -> str:
+        """The architecture that the runtime names for device 0, "" where none answers."""
+        if self.toolchain.simulated:
+            return ""
+        try:
+            named = self.properties.get("arch", "")
+        except Unasked:
+            return ""
+        return named if re.fullmatch(r"mp_\d{2,3}", named) else ""
+
+    @property
+    def whose_code(self) -> str:
+        """The architecture of the code that is looked at, and why that one."""
+        if self.arch and self.arch == self.device_arch:
+            return f"code for {self.arch}, the architecture of the device"
+        why = f"the device is {self.device_arch}" if self.device_arch else "no device answers"
+        return f"code for {self.arch or 'the default architecture'} ({why})"
+
+    def code_for(self, arch: str) -> Made:
+        """The device object for this architecture, made once."""
+        if arch not in self.by_arch:
+            self.by_arch[arch] = self.device("-c", name=f"probe-{arch}.o", arch=arch)
+        return self.by_arch[arch]
+
+    @functools.cached_property
+    def code(self) -> Made:
+        """The device object whose code is looked at."""
+        return self.code_for(self.arch)
 
     @functools.cached_property
     def text(self) -> Made:
-        return self.device("-S", name="probe.s")
+        return self.device("-S", name="probe.s", arch=self.arch)
 
     @functools.cached_property
     def shared_text(self) -> Made:
         source = self.folder / "shared.mu"
         source.write_text(SHARED_KERNEL, encoding="utf-8")
-        return self.device("-S", name="shared.s", source=source)
+        return self.device("-S", name="shared.s", source=source, arch=self.arch)
 
     @functools.cached_property
     def jobs_text(self) -> RunResult:
-        named = (f"--offload-arch={self.arch}",) if self.arch else ()
+        named = (f"--offload-arch={self.taken}",) if self.taken else ()
         whole = ("-c", str(self.source), "-o", str(self.folder / "whole.o"))
         return self.run([*self.toolchain.driver, "-###", *named, "-O2", *whole])
 
@@ -192,7 +231,7 @@ class Subject:
     def whole(self) -> Made:
         """The host object with its device image."""
         target = self.folder / "whole.o"
-        named = (f"--offload-arch={self.arch}",) if self.arch else ()
+        named = (f"--offload-arch={self.taken}",) if self.taken else ()
         result = self.run([*self.toolchain.driver, *named, "-O2", "-c", str(self.source), "-o", str(target)])
         data = target.read_bytes() if result.ok and target.is_file() else b""
         return Made(data, "" if data else why(result), target, result)
@@ -232,7 +271,7 @@ class Subject:
     def images(self) -> list[DeviceImage]:
         """Everything in the device object. Raises Unasked where it cannot be read."""
         try:
-            return images_of(self.object.require("a device object"), "the device object")
+            return images_of(self.code.require("a device object"), "the device object")
         except MccprobeError as error:
             raise Unasked(f"the device object cannot be read: {error.message}") from error
 
@@ -291,7 +330,7 @@ class Subject:
         source.write_text(text, encoding="utf-8")
         library = (f"-L{self.root / 'lib'}", f"-Wl,-rpath,{self.root / 'lib'}") if self.root else ()
         result = None
-        for archs in (ARCHITECTURES, (self.arch,) if self.arch else ()):
+        for archs in (ARCHITECTURES, (self.taken,) if self.taken else ()):
             named = [f"--offload-arch={arch}" for arch in archs]
             result = self.run([*self.toolchain.driver, *named, str(source), *library, "-lmusart", "-o", str(target)])
             if result.ok and target.is_file():

@@ -7,7 +7,7 @@ import time
 from dataclasses import replace
 
 from mccprobe.base.errors import BudgetSpent
-from mccprobe.bisection.run import Progress
+from mccprobe.bisection.passes.run import Progress
 from mccprobe.search.trial import Trial
 
 

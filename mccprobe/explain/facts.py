@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from mccprobe.base.errors import MccprobeError, NoRoom
-from mccprobe.bisection.workspace import Workspace
+from mccprobe.bisection.passes.workspace import Workspace
 from mccprobe.explain.deadline import Deadline
 from mccprobe.explain.judged import Judging
 from mccprobe.report.why_record import BuildFact

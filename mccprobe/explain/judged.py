@@ -6,8 +6,8 @@ import math
 from dataclasses import dataclass
 
 from mccprobe.base.console import number_of
-from mccprobe.bisection.target import Judge
-from mccprobe.bisection.workspace import Workspace
+from mccprobe.bisection.judge import Judge
+from mccprobe.bisection.passes.workspace import Workspace
 from mccprobe.build.job import CompileOutcome
 from mccprobe.oracle.verdict import Outcome, Verdict
 from mccprobe.report.record import BisectReport

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from mccprobe.base.errors import BadDataFile, JournalUnreadable, UsageError
-from mccprobe.bisection.options import BisectOptions, require_run_version
+from mccprobe.bisection.passes.options import BisectOptions, require_run_version
 from mccprobe.targets.flags.catalogue import load_catalogue
 from mccprobe.targets.flags.datafile import shorten
 

@@ -23,11 +23,11 @@ from mccprobe import __version__
 from mccprobe.base.console import json_text, number_of
 from mccprobe.base.errors import BudgetSpent, ExitCode, Interrupted, MccprobeError, NoRoom
 from mccprobe.base.files import remove_dead_drafts
-from mccprobe.bisection.options import RUN_VERSION, BisectOptions
-from mccprobe.bisection.plan import Plan, make_plan
-from mccprobe.bisection.request import BisectRequest
-from mccprobe.bisection.run import Progress, run_bisection
-from mccprobe.bisection.workspace import Workspace, open_workspace
+from mccprobe.bisection.passes.options import RUN_VERSION, BisectOptions
+from mccprobe.bisection.passes.plan import Plan, make_plan
+from mccprobe.bisection.passes.request import BisectRequest
+from mccprobe.bisection.passes.run import Progress, run_bisection
+from mccprobe.bisection.passes.workspace import Workspace, open_workspace
 from mccprobe.build.ledger import Ledger
 from mccprobe.build.session import Session
 from mccprobe.explain.deadline import Deadline

@@ -16,8 +16,8 @@ from pathlib import Path
 
 from mccprobe.base.errors import BudgetSpent, MccprobeError, NoRoom, ToolchainError
 from mccprobe.base.process import RunSpec, run
-from mccprobe.bisection.target import Judge
-from mccprobe.bisection.workspace import Workspace
+from mccprobe.bisection.judge import Judge
+from mccprobe.bisection.passes.workspace import Workspace
 from mccprobe.build.job import CompileJob
 from mccprobe.build.unit import UNLIMITED
 from mccprobe.explain.deadline import Deadline
@@ -92,7 +92,7 @@ def _harvest(workspace: Workspace, notes: list[str]) -> Harvest | None:
 def _changes(
     flags: Sequence[ResolvedFlag], culprit: Culprit | None, harvest: Harvest | None, workspace: Workspace
 ) -> list[Change]:
-    info = load_pass_table().find(culprit.title) if culprit else None
+    info = load_pass_table(workspace.request.toolchain.name).find(culprit.title) if culprit else None
     kind = info.kind if info else guess_kind(culprit.title) if culprit else "ir"
     return possible_changes(
         info, [flag.flag for flag in flags if flag.flag is not None], load_catalogue(), harvest,

@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+RUNS_FOLDER = "mccprobe-out"  # where runs go unless the user names another place
 MOST_FILES = 5000  # in the folder; of a larger one nothing is compared
 KEPT_BYTES = 1 << 16  # of each file, to show it and to write it into a bug report
 _CHUNK_BYTES = 1 << 20
@@ -41,9 +42,12 @@ class Written:
 
 
 def state_of(folder: Path) -> Mapping[str, State] | None:
-    """The regular files below a folder; None when there are more than MOST_FILES."""
+    """The regular files below a folder, runs of mccprobe left out; None when there are more than MOST_FILES."""
     found: dict[str, State] = {}
     for root, folders, names in os.walk(folder):
+        if _is_a_run(root, folders, names) and Path(root) != folder:
+            folders.clear()
+            continue
         folders.sort()
         for name in sorted(names):
             path = os.path.join(root, name)  # noqa: PTH118  thousands of them: strings are enough
@@ -56,6 +60,14 @@ def state_of(folder: Path) -> Mapping[str, State] | None:
         if len(found) + len(folders) > MOST_FILES:
             return None
     return found
+
+
+def _is_a_run(root: str, folders: Sequence[str], names: Sequence[str]) -> bool:
+    """True for a run directory of mccprobe, or the folder of all: with --run-in DIR they may lie there."""
+    inside = set(folders)
+    search = "journal.jsonl" in names and {"objects", "trials"} <= inside
+    chain = "run.json" in names and bool({"bisect", "flags"} & inside)
+    return search or chain or os.path.basename(root) == RUNS_FOLDER  # noqa: PTH119  as above
 
 
 def written_since(

@@ -173,7 +173,11 @@ class _Writer:
         for side in ("good", "bad"):
             if oracle.get(side):
                 items.append(self.say(f"summary.{side}", text=Code(str(oracle[side]))))
-        return [Paragraph(first), Bullets(tuple(items))]
+        blocks: list[Block] = [Paragraph(first), Bullets(tuple(items))]
+        check = self.bisect.get("program_check") or {}
+        if self.culprit and check.get("state") == "finding":  # nobody should have to read on for it
+            blocks.insert(1, Paragraph(self.say("screen.finding", reason=self._told(check["text"]))))
+        return blocks
 
     def _reproduce(self) -> list[Block]:
         facts = self.facts

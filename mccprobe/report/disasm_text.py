@@ -4,14 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from mccprobe.inspection.disasm import FunctionView, ImageView, fits_cache
+from mccprobe.inspection.lines import joined
 from mccprobe.objects.isa.flow import Loop
+from mccprobe.objects.isa.mtgpu.cut import dwords_of
+from mccprobe.objects.isa.mtgpu.listing import marks
 from mccprobe.objects.isa.pipes import pipe_table
 from mccprobe.objects.isa.records import Instruction
 from mccprobe.objects.isa.summary import INSTRUCTION_CACHE_BYTES, Summary, WordCounts
-from mccprobe.report.disasm_record import FunctionView, ImageView, fits_cache
-from mccprobe.report.lines import joined
 
 SHOWN_UNKNOWN_LINES = 5
+OPEN_LABEL = "classes of the open table, no mnemonics"
+REAL_OBJECTS = (
+    "real objects have instructions of 1 to 4 dwords, bit 31 marks the last; 12-byte words are one article's view, and "
+    "any cut at 12 bytes gives its 165 of 165 slots"
+)
 
 
 def render(views: Sequence[ImageView], *, words: bool, loops: bool) -> str:
@@ -66,14 +73,23 @@ def figures(view: FunctionView, isa: str) -> Iterator[str]:
     elif not view.counted:
         yield f"  instructions   unknown; steps {sum(summary.mix.values())}  ({shares(summary.mix)})"
     else:
-        yield f"  instructions   {summary.instructions}  ({shares(summary.mix)})  [{pipe_table(isa).labelled}]"
+        labelled = OPEN_LABEL if _marked(view) else pipe_table(isa).labelled
+        yield f"  instructions   {summary.instructions}  ({shares(summary.mix)})  [{labelled}]"
+    if _marked(view):
+        yield f"  certainty      {shares(marks(view.function))}"
     if summary.unknown_encodings:
         yield f"  unknown        {_count(summary.unknown_encodings, 'encoding')} that nobody decoded"
     if summary.code_bytes is not None:
         yield f"  code           {summary.code_bytes} bytes"
-    if isa == "mtgpu":
+    if summary.sizes:
+        each = ", ".join(f"{_count(times, 'instruction')} of {_count(size, 'dword')}" for size, times in
+                         summary.sizes.items())
+        yield f"  sizes          {each}; bit 31 marks the last dword of an instruction"
+    elif isa == "mtgpu":
         state, reason = summary.geometry.state, summary.geometry.reason
         yield f"  geometry       12-byte words of three 4-byte slots: {state} ({reason})"
+        if summary.geometry.words_known:
+            yield f"                 {REAL_OBJECTS}"
         if summary.counts is not None:
             yield f"  words          {_words(summary.counts)}"
             if summary.instructions is not None:
@@ -143,22 +159,35 @@ def _labels(one: FunctionView) -> dict[int, list[str]]:
 def _stream(one: FunctionView) -> Iterator[str]:
     labels = _labels(one)
     instructions = one.function.instructions
+    dwords = [_dwords(item) if one.summary.sizes else "" for item in instructions]
+    raw = max(map(len, dwords), default=0)
     width = max((len(f"{item.address or 0:x}") for item in instructions), default=1)
     pipe_width = max((len(item.pipe) for item in instructions), default=1)
     deepest = max(one.depths, default=0)
     for index, (item, depth) in enumerate(zip(instructions, one.depths, strict=True)):
         yield from (f"{name}:" for name in labels.get(index, ()))
         where = " " * width if item.address is None else f"{item.address:>{width}x}"
-        yield f"  {where}  {item.pipe:<{pipe_width}}  {'|' * depth:<{deepest}}  {statement(item)}".rstrip()
+        code = f"{dwords[index]:<{raw}}  " if raw else ""
+        text = statement(item, with_bytes=not raw)
+        yield f"  {where}  {code}{item.pipe:<{pipe_width}}  {'|' * depth:<{deepest}}  {text}".rstrip()
     yield from (f"{name}:" for name in labels.get(len(instructions), ()))
 
 
-def statement(one: Instruction) -> str:
+def _marked(one: FunctionView) -> bool:
+    """True if the open table names its instructions."""
+    return bool(one.summary.sizes) and any(item.confidence for item in one.function.instructions)
+
+
+def _dwords(one: Instruction) -> str:
+    return " ".join(f"{dword:08x}" for dword in dwords_of(one.data or b""))
+
+
+def statement(one: Instruction, *, with_bytes: bool = True) -> str:
     """Control field, flags, mnemonic and operands; the bytes where the encoding is unknown."""
     parts = [f"[{one.control}]" if one.control else "", one.flags, one.text]
     if one.confidence:
         parts.append(f"({one.confidence})")
-    if one.pipe == "unknown" and one.data is not None:
+    if one.pipe == "unknown" and one.data is not None and with_bytes:
         parts.append(one.data.hex(" "))
     return " ".join(part for part in parts if part)
 

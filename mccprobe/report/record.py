@@ -165,14 +165,16 @@ class Observed:
     """What was compared of both builds. output: printed by the reference, and its end.
 
     files: that it wrote into its folder, and whether they are compared (not, where they differ from run to run).
+    stdin: the file that every run read from standard input, "" for nothing.
     """
 
     output: str
     files: tuple[tuple[str, bool], ...] = ()
+    stdin: str = ""
 
     def to_dict(self) -> dict[str, Any]:
         files = [{"name": name, "compared": compared} for name, compared in self.files]
-        return {"output": self.output, "files": files, "stdin": "empty"}
+        return {"output": self.output, "files": files, "stdin": self.stdin or "empty"}
 
 
 def _confirmation(found: Confirmation | None) -> dict[str, Any] | None:

@@ -7,15 +7,17 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 
 from mccprobe.base.console import visible
+from mccprobe.inspection.lines import joined, one_line
+from mccprobe.inspection.published import Comparison, scalar_text
+from mccprobe.inspection.resources import ResourceReport
+from mccprobe.objects.binary.reserve import SPILL_BASE
 from mccprobe.objects.model.estimate import AT_MOST, Occupancy
 from mccprobe.objects.model.frames import flat_row
-from mccprobe.objects.model.resources import KernelResources, is_mtgpu, sources
-from mccprobe.report.lines import joined, one_line
-from mccprobe.report.published import Comparison, scalar_text
-from mccprobe.report.resources_record import ResourceReport
+from mccprobe.objects.model.occupancy import STANDING_NOTES
+from mccprobe.objects.model.resources import KernelResources, is_mtgpu, largest_block_note, sources
 from mccprobe.report.terminal_table import Column, terminal_table
 
 _LABEL = 16  # characters of a label in front of its value
@@ -25,7 +27,11 @@ PIPES_SHOWN = 8  # the most frequent; the rest is summed up
 
 def render_text(report: ResourceReport) -> str:
     """Everything, one section a kernel."""
-    parts = ["\n".join(_headed(kernel.heading, _kernel_lines(kernel))) for kernel in report.kernels]
+    parts = []
+    told: set[str] = set()
+    for kernel in report.kernels:
+        parts.append("\n".join(_headed(kernel.heading, _kernel_lines(kernel, told))))
+        told |= STANDING_NOTES.intersection(note for entry in kernel.occupancy for note in entry.notes)
     if report.comparison is not None:
         parts.append("\n".join(_headed(_common_heading(report), _comparison_lines(report.comparison))))
     if report.warnings:
@@ -137,12 +143,13 @@ def _common_heading(report: ResourceReport) -> str:
     return "; ".join(dict.fromkeys(kernel.heading for kernel in report.kernels if kernel.heading))
 
 
-def _kernel_lines(kernel: KernelResources) -> Iterator[str]:
+def _kernel_lines(kernel: KernelResources, told: Collection[str]) -> Iterator[str]:
+    """told: notes that an earlier kernel has shown."""
     document = kernel.kernel
     yield f"{kernel.title}  [{document.target or 'unknown target'}]"
     for label, value in kernel_facts(kernel):
         yield _line(label, value)
-    yield from _occupancy_lines(kernel)
+    yield from _occupancy_lines(kernel, told)
     if document.unknown_keys:
         yield _line("unknown keys", ", ".join(document.unknown_keys))
 
@@ -165,10 +172,13 @@ def kernel_facts(kernel: KernelResources) -> Iterator[tuple[str, str]]:
     yield "spills", _spills(kernel)
     counted = " (in the code)" if document.has_barrier is None and kernel.has_barrier is not None else ""
     yield "barrier", {True: "yes", False: "no", None: "unknown"}[kernel.has_barrier] + counted
-    yield "largest block", _largest_block(document.max_block_size)
+    yield "largest block", largest_block_note(document) or _largest_block(document.max_block_size)
     if document.code_bytes is not None:
         yield "code", f"{document.code_bytes:,} bytes"
     yield "instructions", _instructions(kernel)
+    if document.const_calc is not None:
+        size = "code not found" if document.const_calc_bytes is None else f"{document.const_calc_bytes:,} bytes"
+        yield "constants by", f"{document.const_calc}, {size}: runs before the kernel, not counted above"
 
 
 def _line(label: str, value: str) -> str:
@@ -215,15 +225,15 @@ def _spills(kernel: KernelResources) -> str:
     if kernel.kernel.spills is not None:
         return ", ".join(f"{kind} {count}" for kind, count in kernel.kernel.spills.items()) + " registers"
     if is_mtgpu(kernel.kernel):
-        return "not in MTGPU metadata (every kernel has a Global Spill Base argument, spilling or not)"
+        base = SPILL_BASE.get(kernel.kernel.target, False)
+        argument = " (every kernel has a Global Spill Base argument, spilling or not)" if base else ""
+        return f"not in MTGPU metadata{argument}"
     return "unknown"
 
 
 def _largest_block(threads: int | None) -> str:
     if threads is None:
         return "unknown"
-    if threads == 1:
-        return "1 in the metadata: mcc writes it for kernels of any size, so it says nothing"
     return f"{threads:,} threads (metadata)"
 
 
@@ -231,13 +241,18 @@ def _instructions(kernel: KernelResources) -> str:
     mix = kernel.mix
     if mix.count is None:
         return f"unknown: {mix.reason}"
-    shown = list(mix.pipes.items())[:PIPES_SHOWN]
-    rest = sum(mix.pipes.values()) - sum(count for _, count in shown)
-    pipes = ", ".join(f"{pipe} {count:,}" for pipe, count in shown) + (f", others {rest:,}" if rest else "")
-    return f"{mix.count:,} ({mix.source}){': ' + pipes if pipes else ''}"
+    shown = dict(list(mix.pipes.items())[:PIPES_SHOWN])
+    if is_mtgpu(kernel.kernel) and mix.names_mma:
+        shown["MMA"] = mix.pipes.get("MMA", 0)  # always named: whether the matrix unit works is what people look for
+    rest = sum(mix.pipes.values()) - sum(shown.values())
+    pipes = ", ".join(f"{pipe} {count:,}" for pipe, count in shown.items()) + (f", others {rest:,}" if rest else "")
+    if is_mtgpu(kernel.kernel) and not mix.names_mma:
+        pipes += ", MMA not known to this table"
+    marks = "".join(f", {level} {count:,}" for level, count in mix.marks.items())
+    return f"{mix.count:,} ({mix.source}{marks}){': ' + pipes if pipes else ''}"
 
 
-def _occupancy_lines(kernel: KernelResources) -> Iterator[str]:
+def _occupancy_lines(kernel: KernelResources, told: Collection[str]) -> Iterator[str]:
     first = kernel.occupancy[0]
     if first.block_size is not None and any(entry.limits for entry in kernel.occupancy):
         yield _line("occupancy", f"for {first.block_size:,} threads a block ({first.block_size_source})")
@@ -248,7 +263,7 @@ def _occupancy_lines(kernel: KernelResources) -> Iterator[str]:
         yield f"    {entry.title}: {occupancy_phrase(entry)}"
         if entry.next_step:
             yield f"      next step: {entry.next_step}"
-        yield from (f"      {note}" for note in entry.notes)
+        yield from (f"      {note}" for note in entry.notes if note not in told)
     yield from (f"    note: {note}" for note in kernel.notes)
 
 

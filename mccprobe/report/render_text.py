@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 
 from mccprobe.base.console import number_of
-from mccprobe.report.lines import one_line
+from mccprobe.inspection.lines import one_line
 from mccprobe.report.record import BisectReport, CheckState, Culprit, ExecutionRange, Status, TableCell
 
 HEADLINES = {
@@ -105,7 +105,7 @@ def _observed(report: BisectReport) -> list[str]:
     files = [f"{name} ({'compared' if compared else 'not compared: differs from run to run'})"
              for name, compared in seen.files]
     lines.append(f"  files       {one_line(', '.join(files)) if files else 'none written in the run folder'}")
-    lines.append("  stdin       empty")
+    lines.append(f"  stdin       {one_line(seen.stdin) or 'empty'}")
     return lines
 
 
@@ -136,7 +136,8 @@ def _culprit(report: BisectReport) -> list[str]:
     if report.confirmation is not None:
         word = "confirmed" if report.status is Status.FOUND else "caveat"
         lines.append(f"  {word:<11} {report.confirmation.text}")
-    lines += [f"  caveat      {promise}" for promise in report.promises]
+    told = report.confirmation.text if report.confirmation is not None else ""
+    lines += [f"  caveat      {promise}" for promise in report.promises if promise not in told]
     if report.confidence is not None:
         lines.append(f"  confidence  {report.confidence:.4f} that the verdicts on both sides are not luck")
     return lines
@@ -155,8 +156,7 @@ def _facts(report: BisectReport) -> list[str]:
     elif report.good_output or report.bad_output:
         lines.append(f"  good side   {report.good_output or '-'}   object {_hash(report.good_object)}")
         lines.append(f"  bad side    {report.bad_output or '-'}   object {_hash(report.bad_object)}")
-    if report.status is Status.FOUND and report.program_check is not None:
-        lines.append(f"  program     {report.program_check.state.value}: {one_line(report.program_check.text)}")
+    lines += _program(report)
     lines += [f"  caution     {one_line(caution)}" for caution in report.cautions]
     if report.failure_rate is not None:
         low, estimate, high = report.failure_rate
@@ -176,6 +176,14 @@ def _facts(report: BisectReport) -> list[str]:
         + f" ({counts}); {report.seconds:.1f} s",
     ]
     return lines
+
+
+def _program(report: BisectReport) -> list[str]:
+    """What the check of the program gave: with FOUND, and always where it found something that stands nowhere yet."""
+    check, told = report.program_check, report.confirmation.text if report.confirmation else ""
+    if check is None or (report.status is not Status.FOUND and check.state is not CheckState.FINDING):
+        return []
+    return [] if check.text in told else [f"  program     {check.state.value}: {one_line(check.text)}"]
 
 
 def _wrong_already(report: BisectReport) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 
 from mccprobe.base.console import number_of
-from mccprobe.report.lines import one_line
+from mccprobe.inspection.lines import one_line
 from mccprobe.report.record import Status
 from mccprobe.report.render_text import HEADLINES
 from mccprobe.report.why_record import (

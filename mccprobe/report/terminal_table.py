@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from mccprobe.base.console import cells
-from mccprobe.report.lines import one_line
+from mccprobe.inspection.lines import one_line
 
 GAP = 2  # columns between two cells
 LEAST_VALUE = 12  # columns for a value on a terminal narrower than any

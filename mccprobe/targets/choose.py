@@ -11,9 +11,7 @@ from mccprobe.targets.mcc.target import not_found
 from mccprobe.targets.mcc.toolchain import MccPaths
 from mccprobe.targets.protocol import Choice, Wanted
 
-__all__ = ["DEVICE_SUFFIXES", "Choice", "choose", "wanted_of"]
-
-DEVICE_SUFFIXES = frozenset((".mu",))
+__all__ = ["Choice", "choose", "wanted_of"]
 
 
 def wanted_of(mcc: MccPaths, cache: Path, *, compiler: str | None = None) -> Wanted:
@@ -23,14 +21,19 @@ def wanted_of(mcc: MccPaths, cache: Path, *, compiler: str | None = None) -> Wan
 
 
 def choose(
-    name: str, *, sources: Sequence[str], shipped: bool, compiler: str | None, mcc: MccPaths, cache: Path
+    name: str, *, sources: Sequence[str], shipped: bool, compiler: str | None, mcc: MccPaths, cache: Path,
+    language: str = "",
 ) -> Choice:  # fmt: skip
     """Resolve `--toolchain`.
 
-    shipped: the source is one of the kernels that come with mccprobe.
+    shipped: the source is one of the kernels that come with mccprobe. language: what `-x` makes of the sources.
+    A compiler that the user names is the one that is used: mcc for any source with --mcc or --musa-path.
     Raises CompilerNotFound (exit 3) when the compiler is not there, UsageError for options that contradict.
     """
-    device = any(Path(source).suffix in DEVICE_SUFFIXES for source in sources)
+    device = language == "musa" or any(map(registry.is_device_source, sources))
+    named = "--mcc" if mcc.mcc else "--musa-path" if mcc.musa_path else ""
+    if named and compiler:
+        raise UsageError(f"--compiler does not go with {named}", hint="name one compiler, with either option")
     options = wanted_of(mcc, cache, compiler=compiler).options
     wanted = Wanted(cache, tuple(sources), shipped, device, options)
     if name != registry.AUTO:
@@ -39,6 +42,10 @@ def choose(
             raise UsageError(
                 f"--compiler does not go with --toolchain {name}",
                 hint="name mcc with --mcc PATH; sim brings its own, nvcc comes from PATH",
+            )
+        if named and sources and target.path_option != "mcc":
+            raise UsageError(
+                f"{named} does not go with --toolchain {name}", hint=f"leave out --toolchain {name}: {named} means mcc"
             )
         return target.find(wanted)
     # those of MCCPROBE_TARGETS first: clang takes every source that is no device code

@@ -228,12 +228,14 @@ class Choice:
 class Claim:
     """One thing that mccprobe takes for granted of a target, and how `doctor` asks for it.
 
+    where: the code that relies on it, as module:name. breaks: what goes wrong where it does not hold.
     ask: (toolchain, empty folder) -> whether it holds, and the evidence in one line.
     """
 
     id: str
     statement: str
     source: str
+    where: str
     breaks: str
     ask: Callable[[Toolchain, Path], tuple[bool, str]]
 
@@ -265,10 +267,13 @@ class Target:
 
     device: it compiles device code. real_device: kernels run and are timed on a GPU. emulated: kernels run in an
     emulator. compile_only: nothing that it makes can be run here. programs: it compiles ordinary programs.
+    stock: a stock clang: -M, -flto, sanitizers and bundles of flags are as clang documents them, and another installed
+    clang can stand in for it.
     sdk_headers: kernels are compiled with the vendor's own headers. own_tools: only LLVM tools beside the compiler
     are of its version. graded: the article's grader scores it. health_tool: reports the device's health, "" for none.
     cxx_arguments: make its C driver a C++ driver.
 
+    suffixes: of source files that are device code by their name.
     wrapped: the command that `mccprobe wrapper` is put in front of. absent: what its absence costs.
     flag_data, pass_data, space, assumptions: data files. options_of: whose flags it takes, a name in flag data.
     claims: the self-test of `mccprobe doctor`, for a target without a table of assumptions.
@@ -289,11 +294,13 @@ class Target:
     emulated: bool = False
     compile_only: bool = False
     programs: bool = False
+    stock: bool = False
     sdk_headers: bool = False
     own_tools: bool = False
     graded: bool = False
     health_tool: str = ""
     cxx_arguments: tuple[str, ...] = ()
+    suffixes: tuple[str, ...] = ()
     wrapped: str = ""
     absent: str = ""
     flag_data: Path | None = None

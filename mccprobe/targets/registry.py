@@ -11,6 +11,7 @@ import importlib
 import os
 import sys
 import types
+from collections.abc import Sequence
 from pathlib import Path
 
 from mccprobe.base.errors import BadTarget, UsageError
@@ -89,6 +90,16 @@ def compilers() -> tuple[str, ...]:
     return tuple(dict.fromkeys(one.options_of for one in targets() if one.options_of))
 
 
+def is_device_source(name: str) -> bool:
+    """True for a source that its name alone makes device code."""
+    return any(Path(name).suffix in one.suffixes for one in targets())
+
+
+def bundles_are_public(compilers: Sequence[str]) -> bool:
+    """True where a bundle of flags of these compilers holds what is documented and nothing else."""
+    return any(one.stock and one.options_of in compilers for one in targets())
+
+
 def emulator() -> Target:
     """The target whose kernels run in the emulator."""
     return next(one for one in targets() if one.emulated)
@@ -96,5 +107,5 @@ def emulator() -> Target:
 
 def help_rows() -> dict[str, str]:
     """Rows of `mccprobe help toolchains`."""
-    rows = {AUTO: "mcc for .mu sources; sim for shipped kernels where mcc is missing; clang for C and C++"}
+    rows = {AUTO: "mcc for .mu and .cu sources; sim for shipped kernels where mcc is missing; clang for C and C++"}
     return rows | {one.name: one.help for one in targets()}

@@ -12,7 +12,7 @@ import pytest
 
 from mccprobe.oracle.kernel.spec import Case, shipped_kernel
 from mccprobe.oracle.verdict import Verdict
-from mccprobe.tuning.bench.clock import EMULATION, Reading
+from mccprobe.tuning.bench.clock import EMULATION, ProcessTimer, Reading
 from mccprobe.tuning.bench.health import Health
 from mccprobe.tuning.bench.measure import Side, measure
 from mccprobe.tuning.bench.session import BenchSettings, Contender, Hooks, bench_kernels
@@ -174,6 +174,14 @@ def test_programs_must_print_the_same() -> None:
     assert "from run to run" in measure([Side("p", changing)], rounds=4).refused
     one, other = (ToldTimer([5.0], verdict=Verdict.UNRESOLVED, outputs=[text]) for text in "ab")
     assert "different results" in measure([Side("p", one), Side("q", other)], rounds=4).refused
+
+
+def test_every_reading_gets_the_file_of_standard_input(tmp_path: Path) -> None:
+    numbers = tmp_path / "numbers.txt"
+    numbers.write_text("8\n")
+    timer = ProcessTimer(("cat",), stdin=numbers)
+    outputs = {timer.read(0).output, timer.read(1).output, ProcessTimer(("cat", str(numbers))).read(0).output}
+    assert len(outputs) == 1 and ProcessTimer(("cat",)).read(0).output not in outputs
 
 
 def test_two_states_are_told() -> None:

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mccprobe.base.errors import BadBundle
-from mccprobe.objects.binary.bundle import parse_bundle, parse_text_bundle, target_of
+from mccprobe.objects.binary.bundle import foreign_ids, parse_bundle, parse_text_bundle, target_of
 from mccprobe.objects.binary.compressed import expand
 from mccprobe.objects.binary.read import images_of
 
@@ -46,6 +46,31 @@ TWO = bundle([HOST, ("musa-mtgpu-mt-musa-mp_22", DEVICE), ("musa-mtgpu-mt-musa--
 )
 def test_ids(entry_id: str, target: str) -> None:
     assert target_of(entry_id) == target
+
+
+@pytest.mark.parametrize(
+    ("entry_id", "foreign"),
+    [
+        ("musa-mtgpu-mt-musa--mp_22", False),
+        ("musa-mtgpu-mt-musa-mp_31", False),
+        ("musa-mthg-mt-musa--mp_42", False),
+        ("host-x86_64-unknown-linux", False),
+        ("host-x86_64-unknown-linux-gnu", False),
+        ("mtgpu-mt-cuda--mp_22", True),
+        ("musa-mthg-mt-musa--mp_22", True),
+        ("musa-mtgpu-mt-musa--mp_42", True),
+        ("musa-mtgpu-mt-musa----mp_22", True),
+        ("hip-amdgcn-amd-amdhsa--gfx908", True),
+        ("host-x86_64", True),
+        ("host-x86_64-unknown-linux-musl", True),
+    ],
+)
+def test_ids_of_mccs_own_family(entry_id: str, foreign: bool) -> None:
+    assert foreign_ids([entry_id]) == [entry_id] * foreign
+
+
+def test_the_host_entry_of_real_objects_is_read_as_the_others() -> None:
+    assert target_of("host-x86_64-unknown-linux") == "x86-64"
 
 
 def test_objects_of_a_bundle() -> None:

@@ -23,6 +23,7 @@ from .writer import (
     NONE32,
     ElfWriter,
     Function,
+    bundle,
     mtgpu_assembly,
     mtgpu_document,
     mtgpu_elf,
@@ -92,6 +93,24 @@ def test_unknown_keys_are_kept_and_named() -> None:
     (kernel,), _ = kernels_of(mtgpu_elf(mtgpu_document(mtgpu_kernel(warp_schedule=3))))
     assert kernel.unknown_keys == (".warp_schedule",)
     assert kernel.raw[".warp_schedule"] == 3
+
+
+def test_keys_and_argument_kinds_of_real_objects_are_known() -> None:
+    """`.call_flag` on every kernel, and the kinds 9, 10 and 25."""
+    arguments = [{".kind": kind, ".argBase": {".reg_bank": 3}} for kind in (1, 2, 3, 5, 6, 7, 9, 10, 18, 19, 23, 25)]
+    (kernel,), warnings = kernels_of(mtgpu_elf(mtgpu_document(mtgpu_kernel("k", call_flag=False, args=arguments))))
+    assert (kernel.unknown_keys, kernel.warnings, warnings) == ((), (), [])
+    (kernel,), _ = kernels_of(mtgpu_elf(mtgpu_document(mtgpu_kernel("k", args=[{".kind": 77}]))))
+    assert kernel.warnings == ("arguments of unknown kind: 77",)
+
+
+def test_e_flags_are_0_and_the_architecture_is_in_the_bundle_id_and_arch_id() -> None:
+    document = mtgpu_document(mtgpu_kernel("k", arch_id=220))
+    assert kernels_of(mtgpu_elf(document, flags=0))[1] == []
+    _, warnings = kernels_of(mtgpu_elf(document, flags=0x22))
+    assert len(warnings) == 1 and "e_flags is 0x22" in warnings[0]
+    (kernel,), _ = kernels_of(bundle([("musa-mtgpu-mt-musa--mp_31", mtgpu_elf(document))]))
+    assert kernel.target == "mp_31" and kernel.warnings == (".arch_id 220 says mp_22, the bundle says mp_31",)
 
 
 def test_drift_is_told() -> None:

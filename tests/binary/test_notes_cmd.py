@@ -60,7 +60,7 @@ DIR/k.o  (mtgpu-elf)
         .temp_reg_count: 5
         .barrier_coef: 4294967295 (all ones)
         .args:
-          - .kind: 18
+          - .kind: 18 (user parameter)
         .attrs: {}
     mtgpu.version: [1, 0]
   other type 0x7: 3 bytes, section .note at 0xbc

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from mccprobe.bisection.missed_files import named_by_program, named_in_arguments
-from mccprobe.bisection.options import BisectOptions
-from mccprobe.bisection.pasted import without_compiler
+from mccprobe.bisection.passes.missed_files import named_by_program, named_in_arguments
+from mccprobe.bisection.passes.options import BisectOptions
+from mccprobe.bisection.passes.pasted import without_compiler
 from mccprobe.build.link_errors import link_error
 
 from .refusals import CLANG, PLAIN
@@ -236,9 +236,11 @@ def test_a_run_says_which_file_was_missed(here: Path, call_cli: CallCli) -> None
         '#include <stdio.h>\nint main(int c, char **v) { (void)c; (void)v; return fopen("data.txt", "r") ? 0 : 3; }\n'
     )
     note = "the program names data.txt, which exists here but not in the empty folder"
-    asked = ("bisect", "prog.c", *CLANG, *PLAIN, "--json")
+    asked = ("bisect", "prog.c", *CLANG, "--reference=-O0", "--json")  # recorded by itself
     code, out, err = call_cli(*asked, "--run-args", "data.txt", "--", "-O1")
     assert code == 1 and any(text.startswith(note) for text in json.loads(out)["notes"]), err
+    assert any("itself ends with exit 3" in text for text in json.loads(out)["notes"])
     assert "--run-args names data.txt, which exists here, but the program runs in an empty folder" in err
     code, out, err = call_cli(*asked, "--run-args", "data.txt", "--run-in", ".", "--", "-O1")
+    assert code == 1, err  # the run's own files, which lie there, are no result of the program
     assert not [text for text in json.loads(out)["notes"] if "--run-in" in text] and "--run-in" not in err

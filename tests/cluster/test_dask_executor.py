@@ -17,9 +17,9 @@ import pytest
 
 from mccprobe.base import process
 from mccprobe.base.errors import Interrupted, ToolchainError
-from mccprobe.bisection.options import BisectOptions
-from mccprobe.bisection.plan import make_plan
-from mccprobe.bisection.run import Progress, run_bisection
+from mccprobe.bisection.passes.options import BisectOptions
+from mccprobe.bisection.passes.plan import make_plan
+from mccprobe.bisection.passes.run import Progress, run_bisection
 from mccprobe.build.dask_executor import DaskExecutor
 from mccprobe.build.executor import Executor, LocalExecutor
 from mccprobe.build.job import OUTPUT, CompileJob, compile_once

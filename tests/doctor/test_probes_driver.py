@@ -69,7 +69,8 @@ def test_a_good_compiler_contradicts_none_of_them(broken: MakeMcc, ask: Ask) -> 
     ("fake", "name"),
     [
         ("mcc_without_jobs", "jobs-shown"), ("mcc_prints_no_bisect", "bisect-log"),
-        ("mcc_stale_cache", "no-compile-cache"),
+        ("mcc_stale_cache", "no-compile-cache"), ("mcc_ignores_the_limit", "bisect-limit"),
+        ("mcc_ignores_the_limit", "mllvm-device"),
     ],
 )
 def test_the_fakes_are_seen_through(
@@ -79,6 +80,23 @@ def test_the_fakes_are_seen_through(
     monkeypatch.setenv("FAKE_CACHE", str(tmp_path / "kept"))
     assert ask(FAKES / fake, name)[name].state == CONTRADICTED
     assert ask(FAKES / "mcc_ok", name)[name].state == CONFIRMED
+
+
+def test_limits_are_compared_by_their_objects(ask: Ask, sdk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A log that claims an effect is not believed; a limit that works in silence is."""
+    monkeypatch.setenv("FAKE_SDK", str(sdk))
+    idle = ask(FAKES / "mcc_ignores_the_limit", "bisect-log", "bisect-limit")
+    assert idle["bisect-log"].state == CONFIRMED
+    assert "passes as NOT running, and limit 0 and no limit give equal objects" in idle["bisect-limit"].evidence
+    assert ask(FAKES / "mcc_prints_no_bisect", "bisect-limit")["bisect-limit"].state == CONFIRMED
+
+
+def test_a_log_on_standard_output_is_seen(broken: MakeMcc, ask: Ask) -> None:
+    found = ask(broken('real_cc1() { clang-14 "$@" 2>&1; }'), "bisect-log", "bisect-limit")
+    assert found["bisect-log"].state == CONTRADICTED
+    assert "BISECT lines are on standard output" in found["bisect-log"].evidence
+    assert found["bisect-limit"].state == CONFIRMED
+    assert "with limit 1 the log shows 1 executions" in found["bisect-limit"].evidence
 
 
 def test_a_compiler_that_compiles_nothing_contradicts_one_thing_and_leaves_the_rest_open(

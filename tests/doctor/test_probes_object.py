@@ -46,7 +46,7 @@ GOOD = (
     "version-line", "clang-version", "device-source", "offload-arch", "raw-bundle", "bundle-ids", "device-elf",
     "code-symbols", "metadata-note", "note-messagepack", "assembly-text", "metadata-keys", "metadata-version",
     "arch-id", "two-carriers", "shared-reserve", "temp-registers", "spill-base", "listing-lines", "pipe-names",
-    "shared-symbol", "vendor-objdump", "twelve-byte-words", "bundler-options", "max-block", "all-ones",
+    "shared-symbol", "vendor-objdump", "instruction-dwords", "bundler-options", "max-block", "all-ones",
 )  # fmt: skip
 
 
@@ -62,6 +62,14 @@ def writer() -> ModuleType:
     return module
 
 
+def dwords(*sizes: int) -> bytes:
+    """Instructions of so many dwords; invented bits but for bit 31 of the last one."""
+    return b"".join(bytes(4 * (size - 1)) + bytes.fromhex("1c030080") for size in sizes)
+
+
+CODE = dwords(1, 2, 3, 2, 1)
+
+
 def spill_base() -> list[dict[str, Any]]:
     return [{".kind": 18, ".offset": 14}, {".kind": 19, ".offset": 20}]
 
@@ -74,14 +82,14 @@ def sdk_that_writes(writer: ModuleType, tmp_path: Path, monkeypatch: pytest.Monk
         *, kernel: Mapping[str, Any] | None = None, text_kernel: Mapping[str, Any] | None = None, body: str = BODY,
         descriptor: bytes | None = None, owner: str = "MTGPU", kind: int = 0x40, elf: Mapping[str, Any] | None = None,
         entry: str = "musa-mtgpu-mt-musa-mp_22", bare: bool = False, listing: str | None = None,
-        version: tuple[int, ...] = (1, 0), fake: str = "mcc_writes_assembly",
+        version: tuple[int, ...] = (1, 0), fake: str = "mcc_writes_assembly", only: str = "", device: str = "",
     ) -> Path:  # fmt: skip
         import msgpack
 
         values = writer.mtgpu_kernel(KERNEL, **{"args": spill_base(), **(kernel or {})})
         document = writer.mtgpu_document(values, version=version)
         note = writer.note(owner, kind, msgpack.packb(document) if descriptor is None else descriptor)
-        shape = {"notes": note, "text": bytes(36), "functions": [writer.Function(KERNEL, 0, 36)], **(elf or {})}
+        shape = {"notes": note, "text": CODE, "functions": [writer.Function(KERNEL, 0, 36)], **(elf or {})}
         image = writer.ElfWriter(**shape).build()
         bundle = writer.bundle([("host-x86_64-unknown-linux-gnu", b""), (entry, image)])
         text = writer.mtgpu_document({**values, **(text_kernel or {})}, version=version)
@@ -89,6 +97,8 @@ def sdk_that_writes(writer: ModuleType, tmp_path: Path, monkeypatch: pytest.Monk
         (tmp_path / "k.o").write_bytes(image if bare else bundle)
         monkeypatch.setenv("FAKE_ASSEMBLY", str(tmp_path / "k.s"))
         monkeypatch.setenv("FAKE_BUNDLE", str(tmp_path / "k.o"))
+        monkeypatch.setenv("FAKE_ONLY", only)
+        monkeypatch.setenv("FAKE_DEVICE", device)
         folder = tmp_path / "sdk" / "bin"
         folder.mkdir(parents=True, exist_ok=True)
         lines = LISTING + "".join(LINE.format(12 * number) for number in range(8)) if listing is None else listing
@@ -133,11 +143,7 @@ CHANGES: dict[str, dict[str, Any]] = {
     "pipe-names": {"body": BODY.replace("CTRL.END", "XYZZY.END")},
     "shared-symbol": {"body": BODY.replace("llvm.musa.kernel.", "other.")},
     "vendor-objdump": {"listing": "image.o: file format not recognised\n"},
-    "twelve-byte-words": {
-        "listing": LISTING + "".join(
-            f"\t[N-sD---]\t\tFOP.MOV R1, SH23 // {10 * number:012X}: 00000001 00000002\n" for number in range(7)
-        )
-    },
+    "instruction-dwords": {"elf": {"text": dwords(1, 5, 1, 1, 1)}},
 }  # fmt: skip
 
 
@@ -154,9 +160,44 @@ def test_a_key_about_spills_would_be_a_better_sign(sdk_that_writes: Make, ask: A
     assert found["metadata-version"] == ProbeAnswer(CONTRADICTED, "new keys: .spill_count")
 
 
-def test_a_listing_that_says_nothing_of_words_is_no_answer(sdk_that_writes: Make, ask: Ask) -> None:
-    mcc = sdk_that_writes(listing=LISTING + LINE.format(0))
-    assert ask(mcc, "twelve-byte-words")["twelve-byte-words"].state == UNCHECKED
+def test_the_cut_is_read_in_the_bytes_whatever_a_listing_shows(sdk_that_writes: Make, ask: Ask) -> None:
+    mcc = sdk_that_writes(listing=LISTING)
+    found = ask(mcc, "instruction-dwords")["instruction-dwords"]
+    assert found.state == CONFIRMED
+    assert found.evidence.startswith("5 instructions (2 of 1 dword, 2 of 2 dwords, 1 of 3 dwords), code for mp_22")
+    broken = ask(sdk_that_writes(elf={"text": bytes(36)}), "instruction-dwords")["instruction-dwords"]
+    assert broken.evidence.startswith("36 bytes, at offset 0: no dword with bit 31 ends it")
+
+
+OF_MP_31 = {
+    "entry": "musa-mtgpu-mt-musa--mp_31",
+    "kernel": {"arch_id": 310, "shared_memory_size": 12, "args": [{".kind": 18, ".offset": 14}]},
+    "only": "mp_31",
+}
+BY_ARCHITECTURE = ("arch-id", "shared-reserve", "spill-base", "device-elf")
+
+
+def test_facts_are_those_of_the_architecture(sdk_that_writes: Make, ask: Ask) -> None:
+    """mp_31 reserves 12 bytes and has no Global Spill Base; the other way round it is contradicted."""
+    found = ask(sdk_that_writes(**OF_MP_31), *BY_ARCHITECTURE)
+    assert {one.state for one in found.values()} == {CONFIRMED}, found
+    assert all("code for mp_31 (no device answers)" in one.evidence for one in found.values()), found
+    old = {"arch_id": 310, "shared_memory_size": 20, "args": spill_base()}
+    found = ask(sdk_that_writes(**{**OF_MP_31, "kernel": old}), "shared-reserve", "spill-base")
+    assert {one.state for one in found.values()} == {CONTRADICTED}, found
+
+
+def test_the_code_of_the_device_is_examined(sdk_that_writes: Make, ask: Ask) -> None:
+    """mp_22 comes first where no device answers; here the runtime names an mp_31."""
+    found = ask(sdk_that_writes(**{**OF_MP_31, "only": ""}, device="mp_31"), *BY_ARCHITECTURE)
+    assert {one.state for one in found.values()} == {CONFIRMED}, found
+    assert all("code for mp_31, the architecture of the device" in one.evidence for one in found.values()), found
+
+
+def test_of_an_architecture_without_public_facts_nothing_is_said(sdk_that_writes: Make, ask: Ask) -> None:
+    unknown = {"entry": "musa-mthg-mt-musa-mp_42", "kernel": {"arch_id": 420}, "device": "mp_42", "only": "mp_42"}
+    found = ask(sdk_that_writes(**unknown), "shared-reserve", "spill-base")
+    assert {one.state for one in found.values()} == {UNCHECKED}, found
 
 
 def test_without_metadata_nothing_is_said_of_its_keys(sdk_that_writes: Make, ask: Ask) -> None:

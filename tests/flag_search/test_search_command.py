@@ -100,6 +100,22 @@ def test_what_this_processor_may_lack_is_neither_right_nor_wrong(search: Callabl
 
 
 @pytest.mark.toolchain("clang-14")
+def test_standard_input_and_written_files_decide(search: Callable[..., Ran], tmp_path: Path) -> None:
+    (tmp_path / "file.c").write_text(
+        "#include <stdio.h>\n#ifndef A\n#define A 1\n#endif\n"
+        'int main(void) { int n = 0; if (scanf("%d", &n) != 1) return puts("no number");\n'
+        'FILE *f = fopen("r.txt", "w"); fprintf(f, "%d", n * A); return fclose(f); }\n'
+    )
+    (tmp_path / "n.txt").write_text("6")
+    (tmp_path / "space.toml").write_text('schema_version = 1\n[[flag]]\nflag = "-DA=2"\n')
+    asked = ("--compiler", "clang-14", "--objective", "code-size", "--stdin", "n.txt", "--strategy", "exhaustive")
+    found = search("file.c", "--space", "space.toml", *asked, "--json").document
+    [finding] = found["findings"]
+    assert finding["reason"] == "writes '12' to r.txt, the reference '6'"
+    assert finding["why"][-2:] == ["--stdin", str(tmp_path / "n.txt")]
+
+
+@pytest.mark.toolchain("clang-14")
 @needs_valgrind
 def test_the_known_best_set(search: Callable[..., Ran], tmp_path: Path) -> None:
     """By trying all, and by the article's order with fewer trials; the set file goes into the wrapper."""

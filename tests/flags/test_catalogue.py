@@ -153,7 +153,8 @@ SHIPPED_IN_PUBLIC_CODE = """mtgpu-opt-level mtgpu-if-convert mtgpu-combine-instr
     mtgpu-store-cluster-mutation mtgpu-memory-sched-mutation mtgpu-load-store-opt mtgpu-fold-global-ldst
     mtgpu-enable-postra-sched mtgpu-enable-max-ilp-scheduling-strategy mtgpu-enchanced-minreg-schedule
     mtgpu-enable-cse mtgpu-enable-preisel-sinking mtgpu-attr-alloc-first mtgpu-internalize-symbols misched
-    misched-recompute-slotindex Od3 mtgpu-enable-int-hidden mtgpu-use-sl mtgpu-reorder-scheduling
+    misched-recompute-slotindex Od3 enable-ldma-index pragma-unroll-threshold unroll-threshold
+    mathx-disable-fp64 mtgpu-enable-int-hidden mtgpu-use-sl mtgpu-reorder-scheduling
     FenceSetting mtgpu-enable-internal-regs-ra internal-opt-user-fop internal-opt-user-int
     internal-opt-user-bit mtgpu-maxregcnt enable-misched opt-bisect-limit""".split()
 

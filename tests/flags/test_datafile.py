@@ -45,7 +45,7 @@ metric = "m"
 value = 1.5
 source = "s"
 """
-SHIPPED = sorted(catalogue.DATA.glob("*.toml"))
+SHIPPED = list(catalogue.shipped_files())
 FLAGS = SHIPPED[0].read_bytes()[:4000].rpartition(b"[[flag]]")[0]
 LOADERS: list[tuple[bytes, Callable[[Path], object]]] = [
     (FLAGS, lambda path: load_catalogue([path])),

@@ -8,9 +8,9 @@ import pytest
 
 from mccprobe.oracle.kernel.spec import Case, KernelSpec
 from mccprobe.oracle.verdict import Verdict
+from mccprobe.report.text.check import render_gate
 from mccprobe.tuning.check.build import BuiltKernel, run_case
 from mccprobe.tuning.check.check import GateReport, check_built
-from mccprobe.tuning.check.render_text import render_gate
 
 MakeBuilt = Callable[..., BuiltKernel]
 CASE = Case("256x256x512", 256, 256, 512)

@@ -15,10 +15,10 @@ from jsonschema import Draft202012Validator
 
 from mccprobe import cli
 from mccprobe.cli import journal_cmd
-from mccprobe.cli.journal_lines import figure_text
 from mccprobe.journal.book import DEFAULT_BOOK, Book
 from mccprobe.journal.entry import KINDS, Entry, Figure
 from mccprobe.oracle.verdict import Verdict
+from mccprobe.report.text.journal import figure_text
 
 ROOT = Path(__file__).resolve().parents[2]
 VALIDATOR = Draft202012Validator(json.loads((ROOT / "reports/journal.schema.json").read_text()))

@@ -67,11 +67,11 @@ def shape(*names: str) -> Callable[[], list[bytes]]:
 def read_object(data: bytes, scratch: Path) -> object:
     from mccprobe.base.console import json_text
     from mccprobe.base.errors import MccprobeError
+    from mccprobe.inspection.host_elf import host_functions, host_kernels
     from mccprobe.objects.binary.describe import iter_described
     from mccprobe.objects.binary.listed import shown_image
     from mccprobe.objects.binary.read import code_symbols, images_of, is_simulated, read_kernels, read_notes
     from mccprobe.objects.model.resources import Options, resources_of
-    from mccprobe.report.host_elf import host_functions, host_kernels
 
     for image in images_of(data, "x", carriers=True)[:8]:
         for read in (read_notes, code_symbols, host_functions):
@@ -128,13 +128,16 @@ def yaml_seeds() -> list[bytes]:
 def read_listing_text(data: bytes, scratch: Path) -> object:
     """disasm, lint and diff of one text."""
     from mccprobe.base.errors import InputError
+    from mccprobe.inspection import diff as diff_record
+    from mccprobe.inspection import disasm as disasm_record
+    from mccprobe.inspection import lint as lint_record
     from mccprobe.objects.binary.records import DeviceImage
     from mccprobe.objects.isa.diff import diff_images
     from mccprobe.objects.isa.disassemble import Disassemblers, ImageListing, disassemble
     from mccprobe.objects.isa.lint import lint_images
     from mccprobe.objects.isa.lint_rules import RULES
     from mccprobe.objects.isa.listing import parse_listing
-    from mccprobe.report import diff_record, disasm_record, disasm_text, lint_record
+    from mccprobe.report import disasm_text
 
     listing = parse_listing(text_of(data))
     kind = "mtgpu-asm" if listing.format == "mcc-s" else "amdgpu-asm" if listing.format == "amdgpu-s" else "listing"

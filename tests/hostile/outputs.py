@@ -127,7 +127,7 @@ attributes #1 = { readnone }
 
 
 def read_ir(data: bytes, scratch: Path) -> object:
-    from mccprobe.bisection.ir_change import changed_functions, changed_lines, compare_ir
+    from mccprobe.bisection.passes.ir_change import changed_functions, changed_lines, compare_ir
     from mccprobe.explain.locate.hunk_shape import diff_shape, edit_shape
     from mccprobe.explain.locate.ir_text import function_lines, readable_lines
     from mccprobe.explain.reduce.interesting import holes_in

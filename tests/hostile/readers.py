@@ -140,7 +140,7 @@ def rows() -> tuple[Reader, ...]:
         row("recipe", "text", "bisect_run.options.read_recipe", runs.read_recipe_file, files("bisect/*.toml")),
         row(
             "space", "text", "flag_search.space.load_space", runs.read_space,
-            files("mccprobe/tuning/flag_search/data/*.toml"),
+            files("mccprobe/targets/*/data/search.toml"),
         ),
         row(
             "catalogue",

@@ -56,9 +56,9 @@ def book_seed() -> list[bytes]:
 def read_book(path: Path) -> object:
     """journal list, show, dead-ends, compare and export."""
     from mccprobe.base.console import json_text
-    from mccprobe.cli.journal_lines import dead_end_lines, entry_lines, list_lines
     from mccprobe.journal.book import Book
     from mccprobe.journal.review import dead_ends
+    from mccprobe.report.text.journal import dead_end_lines, entry_lines, list_lines
 
     contents = Book(path).read()
     list_lines(contents.entries)
@@ -69,7 +69,7 @@ def read_book(path: Path) -> object:
 
 
 def run_seed() -> list[bytes]:
-    from mccprobe.bisection.options import BisectOptions
+    from mccprobe.bisection.passes.options import BisectOptions
 
     options = BisectOptions(file="a.c", flags=("-O2",), args=("-lm",), max_runs=9)
     why = {"sets": ["gemm-s4000"], "steps": [], "also": [], "skip_screen": False, "reduce": False, "budget_s": 3.5,
@@ -88,7 +88,7 @@ def run_seed() -> list[bytes]:
 def read_run_json(data: bytes, scratch: Path) -> object:
     """What --resume of each command reads first."""
     from mccprobe.base.errors import MccprobeError
-    from mccprobe.bisection.options import read_run_options
+    from mccprobe.bisection.passes.options import read_run_options
     from mccprobe.cli.run_session import check_unchanged, run_document
     from mccprobe.explain.options import read_why_options
     from mccprobe.tuning.flag_search.options import read_options
@@ -165,13 +165,13 @@ def kernel_seeds() -> list[bytes]:
 
 def flag_seeds() -> list[bytes]:
     """One entry each of the shipped catalogue."""
-    entries = [one for data in files("mccprobe/targets/flags/data/*.toml")() for one in data.split(b"[[flag]]")[1:12]]
+    entries = [one for data in files("mccprobe/targets/*/data/flags.toml")() for one in data.split(b"[[flag]]")[1:12]]
     return [b"schema_version = 1\n\n[[flag]]" + one for one in entries]
 
 
 @as_file("recipe.toml")
 def read_recipe_file(path: Path) -> object:
-    from mccprobe.bisection.options import read_recipe
+    from mccprobe.bisection.passes.options import read_recipe
 
     return json.dumps(read_recipe(path).to_dict())
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from mccprobe.base.errors import BadDataFile, BadReport, JournalUnreadable
-from mccprobe.bisection.options import BisectOptions
+from mccprobe.bisection.passes.options import BisectOptions
 from mccprobe.explain.bundle.archive import MAX_DEPTH, unpack
 from mccprobe.explain.bundle.recheck import read_report
 from mccprobe.tuning.flag_search.options import SearchOptions, read_options

@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 
 from mccprobe.base.errors import BadDataFile, BadReport, InputError, JournalUnreadable
-from mccprobe.bisection.ir_change import IrChange, compare_ir
-from mccprobe.bisection.options import BisectOptions, read_recipe
+from mccprobe.bisection.passes.ir_change import IrChange, compare_ir
+from mccprobe.bisection.passes.options import BisectOptions, read_recipe
 from mccprobe.build.journal import Journal
 from mccprobe.build.line_feed import MOST_BYTES, LineFeed
 from mccprobe.explain.bundle.archive import MAX_HEADER_BYTES, unpack
@@ -139,7 +139,9 @@ LOG = json.loads(TRIAL_LINES.splitlines()[1])["log"]
 
 @pytest.mark.parametrize("data", [
     entry(1, seconds=10**400), entry(2, ordinal=float("inf")), entry(1, log={**LOG, "at": [1, 2, "f", True]}),
-    entry(1, log={**LOG, "at": [1, "P", [], True]}), entry(1, log={**LOG, "around": "x"}), TRIAL_LINES + DEEP + b"\n",
+    entry(2, ran_s=[[]]), entry(2, ran_s="x"), entry(2, ran_s=float("inf")), entry(2, seconds=None),
+    entry(1, log={**LOG, "at": [1, "P", [], True]}), entry(1, log={**LOG, "function": []}),
+    entry(1, log={**LOG, "function_from": 1}), entry(1, log={**LOG, "around": "x"}), TRIAL_LINES + DEEP + b"\n",
 ])  # fmt: skip
 def test_lines_of_a_journal_that_it_never_wrote(data: bytes, tmp_path: Path) -> None:
     (tmp_path / "journal.jsonl").write_bytes(data)

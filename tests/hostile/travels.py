@@ -37,7 +37,7 @@ def report_archives() -> list[bytes]:
 def bundle_document() -> bytes:
     import hashlib
 
-    from mccprobe.bisection.options import BisectOptions
+    from mccprobe.bisection.passes.options import BisectOptions
     from mccprobe.explain.bundle.make import SCHEMA_VERSION
 
     return json.dumps({
@@ -152,8 +152,8 @@ def read_depends(data: bytes, scratch: Path) -> object:
 
 def write_report_text(data: bytes, scratch: Path) -> object:
     """Foreign text into a Markdown report, with private names out of it."""
+    from mccprobe.inspection.lines import joined
     from mccprobe.report.fence import code, escaped, fenced
-    from mccprobe.report.lines import joined
     from mccprobe.report.scrub import Scrubber, private_names
 
     text = data.decode("utf-8", "surrogateescape")

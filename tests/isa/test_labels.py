@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from mccprobe.inspection.resources import ReportRequest, report_on
 from mccprobe.objects.binary.read import code_symbols, read_images, read_kernels
 from mccprobe.objects.isa.count import count_amdgpu, count_function
 from mccprobe.objects.isa.disassemble import Disassemblers, load
@@ -16,7 +17,6 @@ from mccprobe.objects.isa.listing import parse_listing
 from mccprobe.objects.isa.records import Listing
 from mccprobe.objects.isa.spans import without_tail
 from mccprobe.objects.isa.summary import summarise
-from mccprobe.report.resources_record import ReportRequest, report_on
 
 TEXT = Path(__file__).parent / "data" / "labels-gfx908.s"
 TRUTH = {"first": 9, "second": 5, "helper": 3}

@@ -9,6 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mccprobe.base.errors import InputError, MccprobeError
+from mccprobe.inspection.disasm import document, view
+from mccprobe.inspection.lint import render as lint_text
 from mccprobe.objects.binary.records import DeviceImage
 from mccprobe.objects.isa.diff import diff_images
 from mccprobe.objects.isa.disassemble import ImageListing
@@ -19,9 +21,7 @@ from mccprobe.objects.isa.listing_objdump import bytes_of, parse_objdump
 from mccprobe.objects.isa.records import Listing
 from mccprobe.objects.isa.registers import registers_of
 from mccprobe.objects.isa.summary import summarise
-from mccprobe.report.disasm_record import document, view
 from mccprobe.report.disasm_text import render
-from mccprobe.report.lint_record import render as lint_text
 
 DATA = Path(__file__).parent / "data"
 

@@ -1,4 +1,4 @@
-"""MTGPU objects: by the vendor's tool where there is one (a fake here), else as unknown words."""
+"""MTGPU objects: by the vendor's tool where there is one (a fake here), else by the open table."""
 
 from __future__ import annotations
 
@@ -47,13 +47,13 @@ def _fake(tmp_path: Path, body: str) -> str:
     return str(tool)
 
 
-def test_without_the_tool_words_are_unknown_and_counted(tmp_path: Path, writer: ModuleType) -> None:
+def test_without_the_tool_code_that_fits_no_cut_is_unknown(tmp_path: Path, writer: ModuleType) -> None:
     found = _load(tmp_path, writer, "")
-    assert (found.tool, found.listing.format) == ("none", "bytes-mtgpu")
-    assert found.warnings == ("no vendor llvm-objdump was found: encodings stay unknown",)
+    assert (found.tool, found.listing.format) == ("open table mp_2x", "open-mtgpu")
+    assert len(found.warnings) == 2 and "unknown code at 0x0 (offset 0, 72 bytes)" in found.warnings[1]
     summary = summarise(found.listing.functions[0])
-    assert (summary.instructions, summary.words, summary.unknown_encodings) == (None, 6, 6)
-    assert {one.mnemonic for one in found.listing.functions[0].instructions} == {"<unknown>"}
+    assert (summary.instructions, summary.words, summary.unknown_encodings) == (None, None, 1)
+    assert {one.mnemonic for one in found.listing.functions[0].instructions} == {"<misfit>"}
 
 
 def test_the_tool_is_run_on_the_object(tmp_path: Path, writer: ModuleType) -> None:
@@ -66,5 +66,5 @@ def test_the_tool_is_run_on_the_object(tmp_path: Path, writer: ModuleType) -> No
 def test_a_tool_that_fails_leaves_the_words(tmp_path: Path, writer: ModuleType, body: str) -> None:
     tool = _fake(tmp_path, body)
     found = _load(tmp_path, writer, tool)
-    assert found.tool == "none"
-    assert len(found.warnings) == 1 and found.warnings[0].startswith(tool)
+    assert found.tool == "open table mp_2x"
+    assert found.warnings[0].startswith(tool)

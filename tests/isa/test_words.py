@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mccprobe.objects.binary.records import CodeSymbol
-from mccprobe.objects.isa.disassemble import bytes_alone
 from mccprobe.objects.isa.listing import parse_listing
+from mccprobe.objects.isa.mtgpu.listing import open_listing
 from mccprobe.objects.isa.records import Function, Instruction
 from mccprobe.objects.isa.summary import summarise
-from mccprobe.objects.isa.words import geometry, image_of, iter_words, words_of
+from mccprobe.objects.isa.words import geometry, image_of, iter_words
 
 DATA = Path(__file__).parent / "data"
 
@@ -55,12 +55,22 @@ def test_three_counts_and_packing() -> None:
     assert (summary.code_bytes, summary.unknown_encodings) == (72, 1)
 
 
-def test_bytes_alone_are_words_and_no_instructions() -> None:
-    listing = bytes_alone([CodeSymbol("k", 0x100, bytes(range(36)), ".text")], "mp_22")
+def test_bytes_that_fit_no_cut_are_no_instructions_and_no_words() -> None:
+    listing, _ = open_listing([CodeSymbol("k", 0x100, bytes(range(36)), ".text")], "mp_22")
     summary = summarise(listing.functions[0])
-    assert (summary.instructions, summary.words, summary.slots, summary.geometry.state) == (None, 3, 9, "assumed")
-    assert summary.unknown_encodings == 3
-    assert [word.address for word in words_of(listing.functions[0])] == [0x100, 0x10C, 0x118]
+    assert (summary.instructions, summary.words, summary.slots, summary.geometry.state) == (None, None, None, "unknown")
+    assert summary.unknown_encodings == 1
+
+
+def test_bytes_that_fit_the_cut_are_no_words() -> None:
+    """A listing may step by 12 bytes: what its bytes say counts."""
+    one = bytes.fromhex("1c000000 1c000000 1c000080")
+    fits = Function("f", tuple(Instruction(12 * at, one, "X", "", "X", "FOP") for at in range(4)))
+    assert geometry(fits, "mtgpu").state == "dwords"
+    assert summarise(fits).sizes == {3: 4} and summarise(fits).words is None
+    two = bytes.fromhex("1c000080 1c000000 1c000080")
+    other = Function("f", tuple(Instruction(12 * at, two, "X", "", "X", "FOP") for at in range(4)))
+    assert geometry(other, "mtgpu").state == "unknown" and "bit 31" in geometry(other, "mtgpu").reason
 
 
 @given(st.integers(0, 1 << 40), st.binary(min_size=1, max_size=200))

@@ -14,10 +14,10 @@ from jsonschema import Draft202012Validator
 from mccprobe.base.errors import UsageError
 from mccprobe.oracle.kernel.spec import KernelSpec, kernels_folder, load_kernel, shipped_kernel
 from mccprobe.oracle.verdict import Verdict
+from mccprobe.report.text.lab import render_lab
 from mccprobe.targets.clang.toolchain import clang_toolchain
 from mccprobe.targets.sim.toolchain import SimToolchain
 from mccprobe.tuning.lab.record import LabReportUnreadable, read_observation
-from mccprobe.tuning.lab.render_text import render_lab
 from mccprobe.tuning.lab.session import LabReport, lab_flags, lab_kernel
 
 pytestmark = pytest.mark.toolchain("clang-14")

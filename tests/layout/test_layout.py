@@ -20,30 +20,32 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "mccprobe"
 
-# Data flows one way: a module imports from rooms above it in this list, and from its own room. `report.pages` is a
-# room of its own: pages draw what the rooms above it found.
+# Data flows one way: a module imports from rooms above it in this list, and from its own room. `report.text`
+# and `report.pages` are rooms of their own: they show what the rooms above them found.
 ROOMS = (
     "base",
     "objects",
     "targets",
     "oracle",
     "build",
+    "inspection",
     "search",
     "report",
     "bisection",
     "journal",
     "explain",
     "tuning",
-    "report.pages",
     "doctor",
+    "report.text",
+    "report.pages",
     "cli",
     "__main__",
 )
 VOCABULARY = frozenset({"mccprobe", "mccprobe.oracle.verdict"})  # for everybody: the version, the verdicts
 # Inside mccprobe/ but not part of the library: they ship as files of the stand-in SDK.
 DATA_FOLDERS = tuple(f"targets/{name}" for name in (
-    "sim/include", "sim/runtime", "sim/plugin", "sim/driver", "amdgcn/include", "nvidia/include", "flags/data",
-    "passes/data",
+    "sim/include", "sim/runtime", "sim/plugin", "sim/driver", "amdgcn/include", "nvidia/include",
+    "mcc/data", "clang/data", "amdgcn/data", "llvm/data",
 ))  # fmt: skip
 
 MAX_MODULE_LINES = 500  # beyond it a module has more than one subject
@@ -182,6 +184,28 @@ def test_the_import_rule_itself(where: str, text: str, fault: bool) -> None:
     assert bool(_import_faults(PACKAGE / where, ast.parse(text))) is fault
 
 
+def _arrows() -> dict[str, list[str]]:
+    """Room -> the rooms that it imports from, in the order of ROOMS, as the imports are."""
+    found: dict[str, set[str]] = {room: set() for room in ROOMS}
+    for path in MODULES:
+        own = _part(_module_name(path))
+        for _, name in _imports(path, _parse(path)):
+            if own and name.split(".")[0] == "mccprobe" and name not in VOCABULARY:
+                found[own].add(_part(name))
+    return {room: [one for one in ROOMS if one in names and one != room] for room, names in found.items()}
+
+
+def test_the_arrows_of_the_page_are_the_imports() -> None:
+    page = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    table = page.partition("| room | imports from |")[2].partition("\n\n")[0]
+    rows = dict(re.findall(r"^\| `([\w.]+)` \| (.*) \|$", table, re.MULTILINE))
+    drawn = {room: re.findall(r"`([\w.]+)`", names) for room, names in rows.items()}
+    real = {room: names for room, names in _arrows().items() if room != "__main__"}
+    assert drawn == real, "\n".join(
+        f"| `{room}` | {', '.join(f'`{one}`' for one in names) or 'nothing'} |" for room, names in real.items()
+    )
+
+
 def test_every_package_has_its_place_in_the_order() -> None:
     known = {*ROOMS, ""}
     unknown = sorted({_relative(path) for path in MODULES if _part(_module_name(path)) not in known})
@@ -244,6 +268,13 @@ def test_no_shell() -> None:
             if shell or ast.unparse(node.func) in {"os.system", "os.popen", "subprocess.getoutput"}:
                 found.append(f"{_relative(path)}:{node.lineno}")
     assert not found, "argv lists are the rule"
+
+
+def test_report_starts_nothing(module: Path) -> None:
+    """It turns records into text and pages; what reads, compiles or disassembles is elsewhere."""
+    if module.is_relative_to(PACKAGE / "report"):
+        starting = ("mccprobe.base.process", "mccprobe.build", "mccprobe.objects.isa.disassemble")
+        assert not [(line, name) for line, name in _imports(module, _parse(module)) if name.startswith(starting)]
 
 
 def test_pandas_is_imported_late_and_in_one_place(module: Path) -> None:

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mccprobe.objects.model.amd import waves_by_registers
+from mccprobe.objects.model.estimate import Advice
 from mccprobe.objects.model.limits import AMD_LIMITS, ARTICLE_LIMITS, PUBLIC_LIMITS, Constant, Limits
 from mccprobe.objects.model.occupancy import Demand, Occupancy, disagreements, estimate
 
@@ -229,6 +230,41 @@ def test_what_the_next_step_promises_is_true(wanted: Demand) -> None:
         limit = after.limit(entry.limiter)
         assert limit is not None
         assert limit.blocks is None or limit.blocks >= fits
+
+
+@given(DEMANDS)
+def test_what_is_advised_is_recomputed_and_holds(wanted: Demand) -> None:
+    """And one thread, register or byte more than advised would not fit."""
+    for entry in estimate(wanted):
+        advice = entry.advice
+        if advice is None:
+            continue
+        for more in (0, 1):
+            after = next(one for one in estimate(_as_advised(wanted, advice, more)) if one.model == entry.model)
+            limit = after.limit(advice.resource)
+            assert limit is not None
+            assert (limit.blocks is None or limit.blocks >= advice.blocks) == (more == 0), (advice, more, limit)
+
+
+def _as_advised(wanted: Demand, advice: Advice, more: int) -> Demand:
+    registers, shared = dict(wanted.registers), wanted.shared_memory_bytes or 0
+    block = wanted.block_size if advice.block_size is None else advice.block_size + more
+    if advice.registers_fewer is not None:
+        registers["temp"] = (registers["temp"] or 0) - advice.registers_fewer + more
+    if advice.shared_bytes_less is not None:
+        shared += more - advice.shared_bytes_less
+    return Demand(wanted.target, registers, shared, block)
+
+
+@pytest.mark.parametrize("target", ["mp_21", "mp_22"])
+def test_blocks_take_whole_warps_of_128_threads(target: str) -> None:
+    """6,144 threads are 48 warps: blocks of 877 threads take 7 warps, and 6 of them fit; 768 fit 8."""
+    found = {size: estimate(Demand(target, {"temp": 5, "attribute": 2, "internal": 2, "coefficient": 0}, 20, size))[0]
+             for size in (1024, 877, 768)}
+    assert [found[size].blocks_per_mp for size in (1024, 877, 768)] == [6, 6, 8]
+    advice = found[1024].advice
+    assert advice is not None and (advice.block_size, advice.blocks) == (768, 8)
+    assert found[877].percent == 87.5
 
 
 # --- LLVM's own number ------------------------------------------------------------------------------

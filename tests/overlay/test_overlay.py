@@ -20,11 +20,11 @@ from mccprobe.base.errors import InputError, PatchDoesNotApply, SourceDoesNotCom
 from mccprobe.cli.overlay_cmd import overlay as overlay_command
 from mccprobe.oracle.kernel.spec import KernelSpec, load_kernel, shipped_kernel
 from mccprobe.oracle.verdict import Verdict
+from mccprobe.report.text.overlay import render_overlay
 from mccprobe.targets.clang.toolchain import clang_toolchain
 from mccprobe.targets.sim.toolchain import SimToolchain, sim_toolchain
 from mccprobe.tuning.overlay.change import replacement
 from mccprobe.tuning.overlay.header import quoted_beside
-from mccprobe.tuning.overlay.render_text import render_overlay
 from mccprobe.tuning.overlay.run import OverlayReport, OverlayRequest, overlay
 
 pytestmark = pytest.mark.toolchain("clang-14")

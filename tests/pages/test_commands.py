@@ -76,7 +76,7 @@ def _finished(folder: Path, name: str, options: dict[str, Any]) -> Path:
     folder.mkdir()
     shutil.copy(DATA / f"{name}.json", folder / "result.json")
     (folder / "report.txt").write_text("the report as it was\n")
-    (folder / "run.json").write_text(json.dumps({"schema_version": 1, **options}))
+    (folder / "run.json").write_text(json.dumps({"schema_version": 2, **options}))
     return folder
 
 

@@ -14,13 +14,13 @@ from typing import Any
 
 import pytest
 
+from mccprobe.inspection.resources import ReportRequest, report_on
 from mccprobe.report.pages.bench_page import bench_page
 from mccprobe.report.pages.bisect_page import bisect_page
 from mccprobe.report.pages.render_html import render_html
 from mccprobe.report.pages.report_page import report_page
 from mccprobe.report.pages.search_page import search_page
 from mccprobe.report.pages.why_page import why_page
-from mccprobe.report.resources_record import ReportRequest, report_on
 
 DATA = Path(__file__).parent / "data"
 LISTING = Path(__file__).resolve().parents[1] / "isa" / "data" / "objdump-mtgpu-invented.txt"

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from mccprobe.inspection.resources import ReportRequest, report_on
 from mccprobe.report.pages import theme
 from mccprobe.report.pages.render_html import MOST_PRINTED_ROWS, render_html
 from mccprobe.report.pages.report_page import report_page
 from mccprobe.report.pages.resource_figures import NAMED_TILES
-from mccprobe.report.resources_record import ReportRequest, report_on
 
 MOST_BYTES = 200_000
 SHORT_LOOP = Path(__file__).resolve().parents[1] / "isa" / "data" / "gemm-loop-mp22.s"

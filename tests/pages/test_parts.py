@@ -231,6 +231,6 @@ def test_a_result_of_another_shape_is_told(data: st.DataObject) -> None:
 
 
 def test_no_disassembler_is_asked_for_without_a_page() -> None:
-    from mccprobe.report.resources_record import ReportRequest
+    from mccprobe.inspection.resources import ReportRequest
 
     assert ReportRequest([]).functions == 0 and Disassemblers().vendor == ""

@@ -1,4 +1,4 @@
-"""Titles of passes as real compilers print them: the recipe of passes/data/llvm-*.toml.
+"""Titles of passes as real compilers print them: the recipe of targets/llvm/data/passes-*.toml.
 
     python tests/passes/collect_titles.py clang-14     prints the titles that the table lacks
 

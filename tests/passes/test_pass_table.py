@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from pathlib import Path
 
 import pytest
@@ -10,11 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mccprobe.base.errors import BadDataFile
+from mccprobe.targets import registry
 from mccprobe.targets.passes.table import (
-    CODEGEN_FILE,
-    DATA,
-    IR_FILE,
-    MTGPU_FILE,
     PassInfo,
     PassTable,
     guess_kind,
@@ -23,7 +19,7 @@ from mccprobe.targets.passes.table import (
 
 TABLE = load_pass_table()
 PASSES = list(TABLE.passes())
-FILES = (IR_FILE, CODEGEN_FILE, MTGPU_FILE)
+FILES = registry.target("mcc").pass_data
 
 # title -> argument, kind, options that switch it off
 GOLDEN = {
@@ -66,9 +62,9 @@ def test_titles_are_found_without_namespace_and_template_arguments() -> None:
 
 
 def test_class_names_need_one_file_only() -> None:
-    table = PassTable()
+    table = PassTable(FILES)
     assert table.find("NewGVNPass") is not None
-    assert set(table._files) == {IR_FILE}
+    assert set(table._read) == {FILES[0]}
 
 
 def test_schedulers_and_attribute_passes_are_marked() -> None:
@@ -161,17 +157,16 @@ ENTRY = '[[pass]]\ntitles = ["A"]\nargument = "a"\nkind = "machine"\n'
     ],
 )
 def test_damaged_tables_name_file_and_key(tmp_path: Path, text: str, said: str) -> None:
-    for name in FILES:
-        shutil.copy(DATA / name, tmp_path)
-    (tmp_path / CODEGEN_FILE).write_text(text)
-    table = PassTable(tmp_path)
+    damaged = tmp_path / FILES[1].name
+    damaged.write_text(text)
+    table = PassTable((FILES[0], damaged, FILES[2]))
     assert table.find("NewGVNPass") is not None
     with pytest.raises(BadDataFile) as error:
         table.find("Machine Instruction Scheduler")
-    assert str(tmp_path / CODEGEN_FILE) in error.value.message
+    assert str(damaged) in error.value.message
     assert said in error.value.message
 
 
 def test_a_table_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(BadDataFile, match="cannot be read"):
-        PassTable(tmp_path).find("NewGVNPass")
+        PassTable([tmp_path / "none.toml"]).find("NewGVNPass")

@@ -18,11 +18,11 @@ from mccprobe.base.console import Console
 from mccprobe.base.errors import UsageError
 from mccprobe.cli.plan_cmd import HELP
 from mccprobe.cli.plan_cmd import plan as plan_command
+from mccprobe.report.text.plan import render_plan
 from mccprobe.tuning.plan import speed
 from mccprobe.tuning.plan.banks import fragment_load, request, row_reads, strided
 from mccprobe.tuning.plan.grid import ORDERS, Problem, blocks_in_order, grid_plan
 from mccprobe.tuning.plan.plan import PlanRequest, plan
-from mccprobe.tuning.plan.render_text import render_plan
 from mccprobe.tuning.plan.tile import Tile
 
 FINAL = Tile(256, 256, 32, 4, 2)

@@ -14,8 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mccprobe.base.errors import MccprobeError
+from mccprobe.inspection.resources import ReportRequest, report_on
 from mccprobe.report.render_resources import render_csv, render_markdown, render_text
-from mccprobe.report.resources_record import ReportRequest, report_on
 
 ROOT = Path(__file__).resolve().parents[2]
 VALIDATOR = jsonschema.Draft202012Validator(json.loads((ROOT / "reports/report.schema.json").read_text("utf-8")))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from mccprobe.inspection.host_elf import host_functions, host_kernels, shared_owner
 from mccprobe.objects.binary.records import DeviceImage
-from mccprobe.report.host_elf import host_functions, host_kernels, shared_owner
 
 
 @pytest.mark.parametrize(

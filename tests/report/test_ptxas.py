@@ -15,10 +15,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mccprobe.inspection.resources import ReportRequest, report_on
 from mccprobe.objects.isa.listing import parse_listing
 from mccprobe.objects.model.resources import sources
 from mccprobe.report.render_resources import render_text
-from mccprobe.report.resources_record import ReportRequest, report_on
 from mccprobe.targets.nvidia.ptxas import parse_ptxas
 
 ROOT = Path(__file__).resolve().parents[2]

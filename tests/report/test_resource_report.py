@@ -16,11 +16,11 @@ import pytest
 from mccprobe.base.errors import BadBinary, CompilerNotFound, InputError, SourceDoesNotCompile
 from mccprobe.build.device_source import SourceOptions
 from mccprobe.cli import error_document
+from mccprobe.inspection.demangled import demangled
+from mccprobe.inspection.resources import ReportRequest, ResourceReport, report_on
 from mccprobe.objects.model.resources import Options
 from mccprobe.oracle.kernel.spec import shipped_kernel
-from mccprobe.report.demangled import demangled
 from mccprobe.report.render_resources import render_csv, render_markdown, render_terminal, render_text
-from mccprobe.report.resources_record import ReportRequest, ResourceReport, report_on
 from mccprobe.targets.mcc.toolchain import MccPaths
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -77,7 +77,7 @@ def test_a_bundle_gives_each_kernel_for_each_architecture(bundle: Path) -> None:
     assert kernels[2]["raw"][".surprise"] == 3
     assert kernels[1]["occupancy"][0]["block_size"] == 512
     assert kernels[0]["instructions"] is None
-    assert "llvm-objdump" in kernels[0]["instruction_mix"]["reason"]
+    assert kernels[0]["instruction_mix"]["reason"] == "the object has no function of this name"
 
 
 def test_the_frame_has_the_same_numbers(bundle: Path) -> None:
@@ -213,6 +213,17 @@ def test_mcc_compiles_a_source_to_assembly_text(own: Path) -> None:
     assert [kernel.kernel.source_format for kernel in found.kernels] == ["mtgpu-asm"]
     assert found.kernels[0].origin.startswith(str(own))
     assert found.kernels[0].heading == ""
+
+
+@pytest.mark.usefixtures("outputs")
+@pytest.mark.parametrize("as_cuda", ["", "1"])
+def test_mcc_compiles_a_cu_source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, as_cuda: str) -> None:
+    """Also where the driver reads .cu as CUDA until -x musa names the language."""
+    monkeypatch.setenv("FAKE_CU_IS_CUDA", as_cuda)
+    path = tmp_path / "own.cu"
+    path.write_text("__global__ void own() {}\n", encoding="utf-8")
+    found = report(path, mcc=MccPaths(mcc=str(FAKES / "mcc_writes_assembly")))
+    assert [kernel.kernel.source_format for kernel in found.kernels] == ["mtgpu-asm"]
 
 
 @pytest.mark.usefixtures("outputs")

@@ -291,7 +291,6 @@ def test_version(sdk: SimSdk) -> None:
         ([], "no input files"),
         (["-c", "k.mu", "-o"], "argument to '-o' is missing"),
         (["-S", "k.mu", "-o", "x"], "cannot specify -o when generating multiple output files"),
-        (["-c", "k.mu", "-fgpu-rdc"], "-fgpu-rdc"),
         (["-c", "k.mu", "-Xarch_device", "-mllvm"], "options requiring arguments are unsupported"),
     ],
 )
@@ -316,6 +315,61 @@ def test_front_end_flags_of_mcc_are_accepted(sdk: SimSdk, work: Path, flag: str)
     call(sdk.mcc, "-c", "k.mu", "-o", "plain.o")
     assert call(sdk.mcc, "-c", "k.mu", flag, "-o", "flag.o").stderr == ""
     assert (work / "flag.o").read_bytes() == (work / "plain.o").read_bytes()
+
+
+@pytest.mark.parametrize(
+    "flags",
+    [
+        "-rdc=true -c", "-rdc=true -dc", "-dc", "-c -fgpu-rdc", "-c --cuda-gpu-arch mp_22", "-c --offload-arch mp_22",
+        "-c -mathx-disable-fp64", "-c -U__CUDA__ -fPIC -w", "-c -mllvm unroll-threshold=5000",
+        "-c -mllvm pragma-unroll-threshold=100000", "-c -mllvm -enable-ldma-index",
+        "-c -mllvm -mtgpu-enable-const-calc=0",
+    ],
+)  # fmt: skip
+def test_flags_of_public_builds_are_accepted(sdk: SimSdk, work: Path, flags: str) -> None:
+    """torch_musa, mutlass and other public MUSA builds: no word about them, and the same object."""
+    call(sdk.mcc, "-c", "k.mu", "-o", "plain.o")
+    assert call(sdk.mcc, "k.mu", *flags.split(), "-o", "flag.o").stderr == ""
+    if "-fPIC" not in flags:
+        assert (work / "flag.o").read_bytes() == (work / "plain.o").read_bytes()
+
+
+def test_the_command_of_the_public_objects(sdk: SimSdk, work: Path) -> None:
+    """gen.sh of gpu-compute-driver-bench: a .cu source, no -x, no -c."""
+    (work / "X.cu").write_bytes((work / "k.mu").read_bytes())
+    archs = ["mp_21", "mp_22", "mp_31"]
+    call(sdk.mcc, "X.cu", "-o", "X.elf", "--cuda-device-only", "-mtgpu", *(f"--offload-arch={a}" for a in archs))
+    assert listed(sdk, "X.elf") == [HOST_ID, *(DEVICE_ID + arch for arch in archs)]
+    assert sorted(path.name for path in work.iterdir()) == ["X.cu", "X.elf", "k.mu"]
+
+
+@pytest.mark.parametrize(("arch", "macro", "family"), [("mp_10", 100, "mtgpu"), ("mp_42", 420, "mthg")])
+def test_old_and_new_architectures(sdk: SimSdk, work: Path, arch: str, macro: int, family: str) -> None:
+    call(sdk.mcc, "-c", "--cuda-gpu-arch", arch, "--musa-device-only", "k.mu", "-o", "k.fb")
+    assert listed(sdk, "k.fb")[1] == f"musa-{family}-mt-musa-{arch}"
+    text = call(sdk.mcc, "-S", f"--offload-arch={arch}", "-O1", "--musa-device-only", "k.mu", "-o", "-").stdout
+    assert f"${macro}" in text
+
+
+def test_device_ir_and_a_bundle_of_it(sdk: SimSdk, work: Path) -> None:
+    archs = ["mp_22", "mp_31"]
+    bundle = ""
+    for arch in archs:
+        call(sdk.mcc, "-S", "-emit-llvm", "--musa-device-only", f"--offload-arch={arch}", "k.mu", "-o", f"{arch}.ll")
+        text = (work / f"{arch}.ll").read_text(encoding="utf-8")
+        mark = "; __CLANG_OFFLOAD_BUNDLE____"
+        bundle += f"\n{mark}START__ {DEVICE_ID}{arch}\n{text}\n{mark}END__ {DEVICE_ID}{arch}\n"
+    (work / "bundle.ll").write_text(bundle, encoding="utf-8")
+    call(sdk.mcc, "-c", "-x", "ir", "bundle.ll", "--musa-device-only", *(f"--offload-arch={a}" for a in archs), "-o",
+         "k.fb")  # fmt: skip
+    assert listed(sdk, "k.fb") == [HOST_ID, *(DEVICE_ID + arch for arch in archs)]
+    for arch in archs:
+        call(sdk.mcc, "-S", "-x", "ir", "bundle.ll", "--musa-device-only", f"--offload-arch={arch}", "-o", "one.s")
+        call(sdk.mcc, "-S", "-x", "ir", f"{arch}.ll", "--musa-device-only", f"--offload-arch={arch}", "-o", "two.s")
+        assert (work / "one.s").read_bytes() == (work / "two.s").read_bytes()
+    refused = call(sdk.mcc, "-c", "-x", "ir", "bundle.ll", "--musa-device-only", "--offload-arch=mp_21", code=1)
+    assert "is a bundle without an entry for mp_21" in refused.stderr
+    assert left_in_tmp() == []
 
 
 # --- outputs ------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from mccprobe.base.errors import EXIT_CODE_MEANINGS
-from mccprobe.bisection.run import Status
+from mccprobe.bisection.passes.run import Status
 from mccprobe.cli import COMMANDS
 from mccprobe.cli.help_cmd import ENVIRONMENT, MEANINGS, TOPICS, WORDS
 from mccprobe.oracle.checks import Expected, ReferenceOracle

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from mccprobe.bisection.target import Judge, PassAxis
+from mccprobe.bisection.judge import Judge
+from mccprobe.bisection.passes.pass_axis import PassAxis
 from mccprobe.build.executor import LocalExecutor
 from mccprobe.build.journal import Journal
 from mccprobe.build.ledger import Ledger

@@ -27,6 +27,21 @@ int main(int argc, char **argv) {
 }
 """
 
+DEVICE_PROGRAM = """#include <cstdio>
+#include <musa_runtime.h>
+__global__ void answer(int *out, int n) {
+  for (int i = 0; i < n; ++i) out[i] = 0x444F4F47 + i;  // "GOOD" as bytes
+}
+int main() {
+  int *device = nullptr, value[2] = {0, 0};
+  if (musaMalloc((void **)&device, sizeof value) != musaSuccess) return 2;
+  answer<<<1, 1>>>(device, 2);
+  if (musaMemcpy(value, device, sizeof value, musaMemcpyDeviceToHost) != musaSuccess) return 3;
+  std::printf("%.4s\\n", (const char *)value);
+  return 0;
+}
+"""
+
 
 @pytest.fixture
 def program(tmp_path: Path) -> Path:
@@ -102,16 +117,40 @@ def test_a_fault_that_fixed_addresses_hide_is_looked_for_with_other_layouts(
     [
         ("mcc_without_jobs", "-### shows no jobs, so its compiles cannot be replayed"),
         ("mcc_prints_no_bisect", "logs no pass for -opt-bisect-limit=-1"),
+        ("mcc_ignores_the_limit", "the limit has no effect in this compiler"),
     ],
 )
 def test_a_compiler_that_cannot_be_bisected(
     run_cli: RunCli, fake: Fake, program: Path, name: str, message: str
 ) -> None:
+    flag = FAULT if name == "mcc_ignores_the_limit" else "--flag=-enable-newgvn"
     run = run_cli(
-        "bisect", program, "--toolchain", "clang", "--compiler", fake(name), "--flag=-enable-newgvn",
+        "bisect", program, "--toolchain", "clang", "--compiler", fake(name), flag,
         "--", "-O2", cwd=Path.cwd(), env={"FAKE_SDK": None},
     )  # fmt: skip
     assert run.code == 3 and message in run.stderr, run
+    assert "front end" not in run.stdout + run.stderr
+
+
+def test_why_gives_the_exit_code_of_a_compiler_whose_limit_has_no_effect(
+    run_cli: RunCli, fake: Fake, program: Path
+) -> None:
+    run = run_cli(
+        "why", program, "--toolchain", "clang", "--compiler", fake("mcc_ignores_the_limit"), FAULT,
+        "--", "-O2", cwd=Path.cwd(), env={"FAKE_SDK": None},
+    )  # fmt: skip
+    assert run.code == 3 and "the limit has no effect in this compiler" in run.stdout + run.stderr, run
+    assert "front end" not in run.stdout
+
+
+def test_a_source_that_no_pass_changes_is_no_fault_of_the_limit(run_cli: RunCli, fake: Fake, tmp_path: Path) -> None:
+    source = tmp_path / "nothing.c"
+    source.write_text('int puts(const char *);\nint main(void) { return puts("GOOD") < 0; }\n', encoding="utf-8")
+    run = run_cli(
+        "bisect", source, "--toolchain", "clang", "--compiler", fake("mcc_ok"), FAULT, "--json", "--", "-O0",
+        cwd=Path.cwd(), env={"FAKE_SDK": None, "FAKE_FAULT_AT": "0"},
+    )  # fmt: skip
+    assert run.code == 1 and json.loads(run.stdout)["status"] == "wrong-at-zero", run
 
 
 def test_a_source_that_does_not_compile(run_cli: RunCli, fake: Fake, tmp_path: Path) -> None:
@@ -138,6 +177,21 @@ def test_a_compiler_that_changed_is_not_resumed(run_cli: RunCli, fake: Fake, pro
 
 
 # --- mcc -------------------------------------------------------------------------------------------
+
+
+def test_a_cu_source_is_bisected_with_mcc(run_cli: RunCli, fake: Fake, sdk: Path, tmp_path: Path) -> None:
+    """The arguments are those of public builds: -mtgpu, the architecture in two words, -rdc=true -dc."""
+    source = tmp_path / "answer.cu"
+    source.write_text(DEVICE_PROGRAM, encoding="utf-8")
+    command = ("mcc", source, "-rdc=true", "-dc", "-mtgpu", "--cuda-gpu-arch", "mp_22", "-O2", "-lmusart")
+    run = run_cli(
+        "bisect", source, "--mcc", fake("mcc_ok"), FAULT, "--json", "--", *command,
+        cwd=Path.cwd(), env={"FAKE_SDK": str(sdk)},
+    )  # fmt: skip
+    assert run.code == 0, run
+    document = json.loads(run.stdout)
+    assert (document["toolchain"], document["arch"]) == ("mcc", "mp_22")
+    assert document["culprit"]["execution"] == FAULT_AT
 
 
 def test_a_stale_cache_of_mcc_is_exit_3(run_cli: RunCli, fake: Fake, kernel: Path, sdk: Path, tmp_path: Path) -> None:

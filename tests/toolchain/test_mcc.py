@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from mccprobe.base.errors import CompilerNotFound, StaleCompileCache, ToolchainError
+from mccprobe.base.errors import CompilerNotFound, StaleCompileCache, ToolchainError, UsageError
 from mccprobe.targets.choose import choose
 from mccprobe.targets.inventory import inventory
 from mccprobe.targets.llvm import probe as probe_module
@@ -152,6 +152,36 @@ def test_auto_never_takes_the_stand_in_for_a_users_kernel(
     assert "--toolchain sim" in error.value.hint
     shipped = choose("auto", sources=["k.mu"], shipped=True, compiler=None, mcc=MccPaths(), cache=tmp_path)
     assert shipped.toolchain.simulated and "stand-in" in shipped.told
+
+
+@pytest.mark.toolchain("clang-14")
+@pytest.mark.parametrize(
+    ("source", "language", "named"),
+    [("k.cu", "", ""), ("k.mu", "", ""), ("k.cpp", "musa", ""), ("prog.c", "", "--mcc"), ("prog.cpp", "", "--mcc")],
+)
+def test_a_source_of_mcc_and_a_named_mcc_mean_mcc(
+    toolkit: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, source: str, language: str, named: str
+) -> None:
+    mcc = toolkit / "bin" / "mcc"
+    if not named:
+        monkeypatch.setenv("MUSA_HOME", str(toolkit))
+    chosen = choose(
+        "auto", sources=[source], shipped=False, compiler=None, mcc=MccPaths(str(mcc) if named else None),
+        cache=tmp_path, language=language,
+    )  # fmt: skip
+    assert chosen.toolchain.name == "mcc"
+
+
+@pytest.mark.parametrize("source", ["own.cu", "own.mu"])
+def test_without_mcc_no_clang_takes_a_device_source(tmp_path: Path, source: str) -> None:
+    with pytest.raises(CompilerNotFound, match="no mcc found"):
+        choose("auto", sources=[source], shipped=False, compiler=None, mcc=MccPaths(), cache=tmp_path)
+
+
+@pytest.mark.parametrize(("name", "compiler"), [("clang", None), ("sim", None), ("auto", "clang-14")])
+def test_mcc_and_another_compiler_are_refused(tmp_path: Path, name: str, compiler: str | None) -> None:
+    with pytest.raises(UsageError, match="--mcc"):
+        choose(name, sources=["p.c"], shipped=False, compiler=compiler, mcc=MccPaths("/x/mcc"), cache=tmp_path)
 
 
 # --- probed ---------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from mccprobe.base.errors import StaleCompileCache, ToolchainError
-from mccprobe.bisection.target import PassAxis
+from mccprobe.bisection.passes.pass_axis import PassAxis
 from mccprobe.build.ledger import Ledger
 from mccprobe.oracle.verdict import Unbuildable, Verdict
 from mccprobe.search.model import Settings, Status

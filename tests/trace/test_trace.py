@@ -18,9 +18,9 @@ import jsonschema
 import pytest
 
 from mccprobe.base.errors import CannotTrace, CompilerNotFound
+from mccprobe.inspection.resources import ReportRequest, report_on
 from mccprobe.objects.binary.elf import STT_FUNC, iter_symbols, parse_elf
 from mccprobe.objects.binary.read import read_images
-from mccprobe.report.resources_record import ReportRequest, report_on
 from mccprobe.tuning.trace.library import recorder_library
 from mccprobe.tuning.trace.read import Record, read_record
 from mccprobe.tuning.trace.run import TraceRequest, require_traceable, trace

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mccprobe.bisection.confirm import weigh_plain_back_end
+from mccprobe.bisection.passes.confirm import weigh_plain_back_end
 from mccprobe.oracle.verdict import Outcome, Verdict
 from mccprobe.report.record import Status
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from mccprobe.bisection.ir_change import IrChange, changed_lines, compare_ir, instruction_lines
+from mccprobe.bisection.passes.ir_change import IrChange, changed_lines, compare_ir, instruction_lines
 
 SOURCE = """
 struct S { int a; short b; };

@@ -10,7 +10,7 @@ import pytest
 
 import mccprobe
 from mccprobe.base.console import number_of
-from mccprobe.bisection.determinism import Determinism
+from mccprobe.bisection.passes.determinism import Determinism
 
 EITHER = re.compile(r"[a-z]\(e?s\)")  # `place(s)`
 

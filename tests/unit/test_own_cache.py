@@ -29,7 +29,7 @@ def give_away(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 USERS = {
     "sim": lambda cache: sim_sdk(cache),
     "trace": lambda cache: recorder_library(cache),
-    "wrapper": lambda cache: _wrapper_folder(b"#!/bin/sh\n", cache),
+    "wrapper": lambda cache: _wrapper_folder(b"#!/bin/sh\n", cache, "mcc"),
 }
 
 

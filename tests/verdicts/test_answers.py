@@ -45,6 +45,12 @@ def test_equal_builds_are_not_searched(asked: Callable[..., tuple[int, dict[str,
     assert text.startswith("NO DIFFERENCE: both builds are the same object\n")
 
 
+def test_an_empty_source_is_named(asked: Callable[..., tuple[int, dict[str, Any], str]]) -> None:
+    _, document, _ = asked("empty.c", "--reference", "-O0", args=("-O2",))
+    [note] = document["notes"]
+    assert note.endswith("; empty.c defines no function, so there is no code to compare")
+
+
 def test_a_level_is_not_said_to_be_missing(asked: Callable[..., tuple[int, dict[str, Any], str]]) -> None:
     _, document, _ = asked("answer.c", "--flag", "-enable-newgvn", args=("-Og",))
     assert document["objects"]["equal"] and not any("no -O" in note for note in document["notes"])
@@ -58,6 +64,16 @@ def test_no_difference_shows_what_was_compared(asked: Callable[..., tuple[int, d
     }  # fmt: skip
     for line in ("  both print  '7', exit 3", "  files       result.txt (compared)", "  stdin       empty"):
         assert line in text
+
+
+def test_no_difference_names_the_file_that_standard_input_was(
+    asked: Callable[..., tuple[int, dict[str, Any], str]], tmp_path: Path
+) -> None:
+    numbers = tmp_path / "numbers.txt"
+    numbers.write_text("8\n")
+    _, document, text = asked("answer.c", "--reference", "-O0", "--stdin", numbers, args=("-O2",))
+    assert document["observed"]["stdin"] == str(numbers)
+    assert f"  stdin       {numbers}\n" in text and "stdin       empty" not in text
 
 
 def test_wrong_at_limit_0_shows_limit_0_and_the_reference(
@@ -124,3 +140,21 @@ def test_only_a_checked_program_is_called_right(check: dict[str, str] | None, ri
     summary = str(next(section for section in document.sections if section.key == "summary"))
     assert ("a right program" in summary) is right
     assert ("was not checked" in summary) is not right
+    assert ("the compiler is not to blame yet" in summary) is ((check or {}).get("state") == "finding")
+
+
+def test_a_result_that_depends_on_a_promise_confirms_no_pass(
+    asked: Callable[..., tuple[int, dict[str, Any], str]],
+) -> None:
+    """-ffast-math lets the compiler reassociate: the pass that does it is innocent."""
+    code, document, text = asked("sum.c", "--reference", "-O2", args=("-O2", "-ffast-math"))
+    assert (code, document["status"], document["confirmation"]["kind"]) == (0, "exposed", "none")
+    assert text.count("-ffast-math is a promise") == 1
+
+
+def test_a_program_that_breaks_strict_aliasing_is_not_called_right(
+    asked: Callable[..., tuple[int, dict[str, Any], str]],
+) -> None:
+    _, document, _ = asked("pun.c", "--reference", "-O0", args=("-O2",))
+    assert (document["status"], document["program_check"]["state"]) == ("exposed", "finding")
+    assert "strict aliasing" in document["program_check"]["text"]

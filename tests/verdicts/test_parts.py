@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -12,15 +12,15 @@ from typing import Any, cast
 import pytest
 
 from mccprobe.base.errors import OracleUnusable
-from mccprobe.bisection import steadiness as steadiness_module
-from mccprobe.bisection.addresses import computes_with_addresses
-from mccprobe.bisection.cautions import cautions_of
-from mccprobe.bisection.confirm import Judgement
-from mccprobe.bisection.ends_again import PAUSES_S, ask_ends_again
-from mccprobe.bisection.range_answer import all_hang, is_range, with_hangs_as_bad
-from mccprobe.bisection.second_opinion import Opinion, contradiction
-from mccprobe.bisection.steadiness import steadiness
-from mccprobe.bisection.withhold import withheld
+from mccprobe.bisection.passes import steadiness as steadiness_module
+from mccprobe.bisection.passes.addresses import computes_with_addresses
+from mccprobe.bisection.passes.cautions import cautions_of
+from mccprobe.bisection.passes.confirm import Judgement
+from mccprobe.bisection.passes.ends_again import PAUSES_S, ask_ends_again
+from mccprobe.bisection.passes.range_answer import all_hang, is_range, with_hangs_as_bad
+from mccprobe.bisection.passes.second_opinion import Opinion, contradiction
+from mccprobe.bisection.passes.steadiness import steadiness
+from mccprobe.bisection.passes.withhold import withheld
 from mccprobe.oracle.checks import CommandOracle, Expected, ReferenceOracle
 from mccprobe.oracle.verdict import Outcome, Unbuildable, Verdict
 from mccprobe.oracle.written import Written, is_ignored, stable, state_of, written_since
@@ -288,7 +288,7 @@ def test_an_end_that_changes_its_verdict_accuses_the_check(
 
 
 def test_there_is_a_pause_for_each_turn() -> None:
-    from mccprobe.bisection.ends_again import TURNS
+    from mccprobe.bisection.passes.ends_again import TURNS
 
     assert len(PAUSES_S) == TURNS
 
@@ -350,3 +350,16 @@ def test_only_what_changed_in_the_users_folder_is_a_file_of_the_program(tmp_path
 def test_a_command_that_is_slow_is_told_from_one_that_is_wrong(tmp_path: Path) -> None:
     outcome = CommandOracle([str(script(tmp_path, "sleep 9"))], timeout_s=0.1).judge(tmp_path / "x", tmp_path)
     assert outcome.timed_out and outcome.verdict is Verdict.UNRESOLVED
+
+
+def test_a_finding_in_the_program_is_shown_with_another_caveat(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The pass is not confirmed for another reason; that the program reads what it never wrote matters more."""
+    found = ProgramCheck(CheckState.FINDING, "MSan (program): the program reads the local 'best' without a value")
+    asked = BisectReport(
+        Status.EXPOSED, "clang", "cc", "clang 14", False, "a.c", (), program_check=found,
+        culprit=Culprit("SROAPass", "sroa", "f", "f", "log", 3, 5),
+        confirmation=Confirmation("none", "the fault may lie in the code generator"),
+    )  # fmt: skip
+    assert f"  program     finding: {found.text}\n" in render_text(asked)
+    same = Confirmation("none", f"{found.text}; and more")
+    assert render_text(replace(asked, confirmation=same)).count(found.text) == 1

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from mccprobe.base.errors import UsageError
-from mccprobe.bisection.options import BisectOptions
-from mccprobe.bisection.plan import make_plan
-from mccprobe.bisection.workspace import open_workspace
+from mccprobe.bisection.passes.options import BisectOptions
+from mccprobe.bisection.passes.plan import make_plan
+from mccprobe.bisection.passes.workspace import open_workspace
 from mccprobe.build.ledger import Ledger
 from mccprobe.build.session import Session
 from mccprobe.explain.deadline import Deadline

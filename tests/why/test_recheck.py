@@ -16,10 +16,12 @@ import pytest
 
 from mccprobe.base.console import Console
 from mccprobe.base.errors import BadReport
+from mccprobe.build.executor import LocalExecutor
 from mccprobe.cli.recheck_cmd import recheck as command
 from mccprobe.explain.bundle import archive as bundle_archive
 from mccprobe.explain.bundle.archive import unpack, write_archive
-from mccprobe.explain.bundle.recheck import Recheck, Recurrence, compared, read_report
+from mccprobe.explain.bundle.recheck import Recheck, Recurrence, compared, read_report, recheck
+from mccprobe.explain.deadline import Deadline
 from mccprobe.oracle.verdict import Outcome, Verdict
 from mccprobe.report.record import BisectReport, Culprit, Status
 
@@ -122,7 +124,7 @@ def test_a_name_that_comes_twice_or_is_deeper_than_any_report(tmp_path: Path) ->
     with pytest.raises(BadReport, match="File exists"):
         unpack(archive_of(tmp_path / "twice.tar.gz", *twice), tmp_path)
     deep = tarfile.TarInfo("/".join(["report", *["d"] * 2000]))
-    with pytest.raises(BadReport, match="2001 folders"):
+    with pytest.raises(BadReport, match="folders more than 40 deep"):
         unpack(archive_of(tmp_path / "deep.tar.gz", (deep, b"")), tmp_path)
     assert not (tmp_path / "report/d").exists()
 
@@ -233,5 +235,24 @@ def test_what_is_changed(
 ) -> None:
     report = read_report(old_report(tmp_path / "report", **changes), tmp_path)
     row = Recheck("r", "t", "clang-14", "", False, Recurrence.CANNOT_TELL, "")
-    found = BisectReport(status, "clang", "clang-14", "clang version 14", False, "test.c", (), culprit)
+    found = BisectReport(status, "clang", "clang-14", "clang version 14", False, "test.c", (), culprit=culprit)
     assert compared(report, row, Outcome(Verdict.BAD, reason), found).answer is answer
+
+
+@pytest.mark.toolchain("clang-14")
+def test_a_report_takes_no_longer_than_its_budget(tmp_path: Path) -> None:
+    """The program runs for an hour, and the report asks for a day."""
+    options = {"file": "{bundle}/source/test.c", "reference": "-O1", "args": ["-O2"], "timeout": 86_400}
+    text = "int sleep(unsigned);\nint main(void) { return sleep(3600); }\n"
+    folder = old_report(tmp_path / "report", options=options,
+                        files={"source/test.c": hashlib.sha256(text.encode()).hexdigest()})  # fmt: skip
+    (folder / "source/test.c").write_text(text)
+    executor = LocalExecutor(1)
+    try:
+        row = recheck(
+            read_report(folder, tmp_path), "clang-14", cache=tmp_path, scratch=tmp_path, executor=executor,
+            tell=lambda text: None, deadline=Deadline(1.0),
+        )  # fmt: skip
+    finally:
+        executor.shutdown(cancel=True)
+    assert row.answer is Recurrence.CANNOT_TELL and "timeout after 1.0 s" in row.text

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 
 from mccprobe.base.console import Console
 from mccprobe.base.errors import CannotReduce
-from mccprobe.bisection.options import BisectOptions
-from mccprobe.bisection.plan import make_plan
+from mccprobe.bisection.passes.options import BisectOptions
+from mccprobe.bisection.passes.plan import make_plan
 from mccprobe.cli.reduce_cmd import reduce as command
 from mccprobe.explain.deadline import Deadline
 from mccprobe.explain.reduce.interesting import Refused, Task, examine, first_bad, holes_in, keep_if_smaller, read_task
@@ -208,7 +208,7 @@ def test_a_real_reducer_from_the_command_line(
 
 def finished(root: Path, source: Path) -> Path:
     """A run directory as `bisect` leaves it."""
-    from mccprobe.bisection.request import digest_of
+    from mccprobe.bisection.passes.request import digest_of
 
     root.mkdir()
     flag = ["-mllvm", "-enable-loopinterchange"]

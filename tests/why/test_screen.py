@@ -12,7 +12,7 @@ import pytest
 
 from mccprobe.base.errors import SourceDoesNotCompile
 from mccprobe.base.process import RunSpec, run
-from mccprobe.bisection.workspace import Workspace
+from mccprobe.bisection.passes.workspace import Workspace
 from mccprobe.explain.deadline import Deadline
 from mccprobe.explain.screen import sanitizers as screen_sanitizers
 from mccprobe.explain.screen.build import plain_options

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from mccprobe.bisection.workspace import Workspace
+from mccprobe.bisection.passes.workspace import Workspace
 from mccprobe.explain.deadline import Deadline
 from mccprobe.explain.screen import sanitizers as screen_sanitizers
 from mccprobe.explain.screen.before import doubts_of_ir

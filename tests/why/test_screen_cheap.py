@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from mccprobe.bisection.workspace import Workspace
+from mccprobe.bisection.passes.workspace import Workspace
 from mccprobe.explain.screen.cheap import cheap_screen
 from mccprobe.report.why_record import ScreenOutcome
 

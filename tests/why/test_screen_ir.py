@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from mccprobe.bisection.workspace import Workspace
+from mccprobe.bisection.passes.workspace import Workspace
 from mccprobe.explain.deadline import Deadline
 from mccprobe.explain.screen.cheap import cheap_screen
 from mccprobe.explain.screen.ir import POISON, UNDEF, with_filled_locals, with_values, without_poison

@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mccprobe.base.console import Console
-from mccprobe.bisection.request import digest_of
+from mccprobe.bisection.passes.request import digest_of
 from mccprobe.cli.bug_report_cmd import bug_report
 from mccprobe.explain.bundle.making import blank_debug_information
 from mccprobe.report.scrub import Private, Scrubber, private_names

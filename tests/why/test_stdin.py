@@ -13,9 +13,9 @@ from typing import cast
 import pytest
 from jsonschema import Draft202012Validator
 
-from mccprobe.bisection.options import BisectOptions
-from mccprobe.bisection.plan import make_plan
-from mccprobe.bisection.workspace import Workspace
+from mccprobe.bisection.passes.options import BisectOptions
+from mccprobe.bisection.passes.plan import make_plan
+from mccprobe.bisection.passes.workspace import Workspace
 from mccprobe.build.journal import Journal
 from mccprobe.build.store import RunDirectory
 from mccprobe.explain.reduce.interesting import Task, measure, screened
@@ -144,7 +144,7 @@ def test_what_is_no_input(args: tuple[str, ...], told: str, here: Path, call_cli
 
 
 def test_a_recipes_input_lies_next_to_it(here: Path) -> None:
-    from mccprobe.bisection.options import read_recipe
+    from mccprobe.bisection.passes.options import read_recipe
 
     Path("folder").mkdir()
     Path("folder/mine.toml").write_text('schema_version = 1\nfile = "../prog.c"\nstdin = "in.txt"\n')

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from mccprobe.bisection.options import BisectOptions
-from mccprobe.bisection.plan import make_plan
-from mccprobe.bisection.run import Progress, run_bisection
-from mccprobe.bisection.workspace import Workspace, open_workspace
+from mccprobe.bisection.passes.options import BisectOptions
+from mccprobe.bisection.passes.plan import make_plan
+from mccprobe.bisection.passes.run import Progress, run_bisection
+from mccprobe.bisection.passes.workspace import Workspace, open_workspace
 from mccprobe.build.ledger import Ledger
 from mccprobe.build.session import Session
 from mccprobe.explain.deadline import Deadline

@@ -15,9 +15,9 @@ import pytest
 
 from mccprobe.base.errors import BadDataFile
 from mccprobe.base.process import RunSpec, run
-from mccprobe.bisection.options import BisectOptions
-from mccprobe.bisection.plan import make_plan
-from mccprobe.bisection.workspace import Workspace, open_workspace
+from mccprobe.bisection.passes.options import BisectOptions
+from mccprobe.bisection.passes.plan import make_plan
+from mccprobe.bisection.passes.workspace import Workspace, open_workspace
 from mccprobe.build.executor import LocalExecutor
 from mccprobe.build.journal import Journal
 from mccprobe.build.ledger import Ledger

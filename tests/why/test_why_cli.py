@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from mccprobe.base.errors import ExitCode, JournalUnreadable, UsageError
-from mccprobe.bisection.options import BisectOptions
+from mccprobe.bisection.passes.options import BisectOptions
 from mccprobe.explain.options import STEPS, WhyOptions, parse_budget, read_why_options
 from mccprobe.report.record import BisectReport, Confirmation, Culprit, Status
 from mccprobe.report.render_why import render_why

@@ -20,7 +20,6 @@ from mccprobe.base.errors import BadReport
 from mccprobe.base.files import replace_file
 
 MAX_FILES = 2000  # a report holds a few dozen; a bomb of names holds millions
-MAX_DEPTH = 40  # folders; a report has those of the user's own sources
 MAX_BYTES = 256 << 20  # unpacked: sources and bitcode, with room
 MAX_ARCHIVE_BYTES = 128 << 20
 MAX_HEADER_BYTES = 1 << 20  # of one member; a long name has some hundred

@@ -21,11 +21,11 @@ from typing import Any
 from mccprobe.base.errors import BadDataFile, BadReport, BudgetSpent, MccprobeError
 from mccprobe.base.files import file_digest
 from mccprobe.base.paths import is_file, is_folder, read_file, resolved
-from mccprobe.bisection.options import BisectOptions
-from mccprobe.bisection.plan import make_plan
-from mccprobe.bisection.request import BisectRequest
-from mccprobe.bisection.run import Progress, run_bisection
-from mccprobe.bisection.workspace import Workspace, open_workspace
+from mccprobe.bisection.passes.options import BisectOptions
+from mccprobe.bisection.passes.plan import make_plan
+from mccprobe.bisection.passes.request import BisectRequest
+from mccprobe.bisection.passes.run import Progress, run_bisection
+from mccprobe.bisection.passes.workspace import Workspace, open_workspace
 from mccprobe.build.executor import Executor
 from mccprobe.build.journal import Journal
 from mccprobe.build.ledger import Ledger
@@ -33,6 +33,7 @@ from mccprobe.build.store import RunDirectory
 from mccprobe.explain.bundle.archive import MAX_BYTES, unpack
 from mccprobe.explain.bundle.make import HERE
 from mccprobe.explain.bundle.make import SCHEMA_VERSION as BUNDLE_VERSION
+from mccprobe.explain.deadline import Deadline
 from mccprobe.oracle.checks import ReferenceOracle
 from mccprobe.oracle.verdict import Outcome, Verdict
 from mccprobe.report.record import BisectReport, Culprit, Status
@@ -167,12 +168,17 @@ def _require_whole(path: Path, folder: Path, files: dict[str, str]) -> None:
 
 
 def recheck(
-    report: OldReport, compiler: str, *, cache: Path, scratch: Path, executor: Executor, tell: Callable[[str], None]
-) -> Recheck:
-    """Try one report on one compiler (a path, or "sim" for the stand-in). Never raises for what that compiler does."""
+    report: OldReport, compiler: str, *, cache: Path, scratch: Path, executor: Executor, tell: Callable[[str], None],
+    deadline: Deadline | None = None,
+) -> Recheck:  # fmt: skip
+    """Try one report on one compiler (a path, or "sim" for the stand-in). Never raises for what that compiler does.
+
+    deadline: what is not known by then is "cannot tell".
+    """
+    deadline = deadline or Deadline()
     row = Recheck(report.name, report.title, compiler, "", report.simulated, Recurrence.CANNOT_TELL, "")
     try:
-        options = _with_compiler(report, compiler)
+        options = _within(_with_compiler(report, compiler), deadline)
         request = make_plan(options, cache, report.environment).request
         identity = request.toolchain.identify()
         if report.configuration and not identity.configuration:
@@ -183,7 +189,7 @@ def recheck(
         run = RunDirectory(Path(tempfile.mkdtemp(prefix="recheck-", dir=scratch)))
         journal = Journal(run.journal)
         try:
-            return _answer(report, row, request, run, journal, executor)
+            return _answer(report, row, request, run, journal, executor, deadline)
         finally:
             journal.close()
     except MccprobeError as error:
@@ -192,6 +198,14 @@ def recheck(
         if not str(error.filename or "").startswith(str(scratch)):
             raise
         return replace(row, text=f"{error.filename}: removed while it was used: by the program or the oracle")
+
+
+def _within(options: BisectOptions, deadline: Deadline) -> BisectOptions:
+    """No run and no compile takes longer than what is left."""
+    left_s = max(1.0, deadline.left_s)
+    return replace(
+        options, timeout=min(options.timeout, left_s), compile_timeout=min(options.compile_timeout, left_s)
+    )
 
 
 def _with_compiler(report: OldReport, compiler: str) -> BisectOptions:
@@ -205,14 +219,18 @@ def _with_compiler(report: OldReport, compiler: str) -> BisectOptions:
 
 
 def _answer(
-    report: OldReport, row: Recheck, request: BisectRequest, run: RunDirectory, journal: Journal, executor: Executor
-) -> Recheck:
+    report: OldReport, row: Recheck, request: BisectRequest, run: RunDirectory, journal: Journal, executor: Executor,
+    deadline: Deadline,
+) -> Recheck:  # fmt: skip
     workspace = open_workspace(request, Ledger(run, journal, executor), journal)
     other = _other_reference(report, workspace)
     if other:
         return replace(row, text=other)
     key = workspace.unit.base[workspace.unit.recorded.active]
-    outcomes = [workspace.judge.run(key) for _ in range(report.runs)]
+    outcomes = []
+    for _ in range(report.runs):
+        deadline.require()
+        outcomes.append(workspace.judge.run(key))
     unresolved = [outcome for outcome in outcomes if outcome.verdict is Verdict.UNRESOLVED]
     if unresolved:
         return replace(row, text=unresolved[0].reason)
@@ -220,7 +238,7 @@ def _answer(
     if not wrong:
         return replace(row, answer=Recurrence.GONE, text=f"right in {report.runs} of {report.runs} runs")
     try:
-        found = run_bisection(request, run, journal, executor, Progress())
+        found = run_bisection(request, run, journal, executor, deadline.bounding(Progress()))
     except BudgetSpent as error:
         return replace(row, text=f"wrong, but no pass was found: {error.message}")
     return compared(report, row, wrong[0], found)

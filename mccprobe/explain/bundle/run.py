@@ -15,8 +15,8 @@ from typing import Any
 
 from mccprobe.base.errors import BadReport, CompilerNotFound, MccprobeError
 from mccprobe.base.paths import read_file, require_plain_folder
-from mccprobe.bisection.options import BisectOptions
-from mccprobe.bisection.request import digest_of
+from mccprobe.bisection.passes.options import BisectOptions
+from mccprobe.bisection.passes.request import digest_of
 from mccprobe.report.bug_report import bisect_part
 from mccprobe.targets import registry
 from mccprobe.targets.flags.datafile import shorten

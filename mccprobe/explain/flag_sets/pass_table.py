@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from mccprobe.base.errors import MccprobeError, NoRoom
-from mccprobe.bisection.target import Judge
-from mccprobe.bisection.workspace import Workspace
+from mccprobe.bisection.judge import Judge
+from mccprobe.bisection.passes.workspace import Workspace
 from mccprobe.build.job import CompileJob
 from mccprobe.build.unit import UNLIMITED
 from mccprobe.explain.deadline import Deadline

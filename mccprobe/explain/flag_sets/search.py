@@ -16,14 +16,15 @@ from dataclasses import dataclass, field, replace
 
 from mccprobe.base.errors import BudgetSpent, SourceDoesNotCompile, UnknownFlag
 from mccprobe.base.files import file_digest
-from mccprobe.bisection.target import Judge
-from mccprobe.bisection.workspace import Workspace
+from mccprobe.bisection.judge import Judge
+from mccprobe.bisection.passes.workspace import Workspace
 from mccprobe.explain.deadline import Deadline
 from mccprobe.oracle.verdict import Verdict
 from mccprobe.report.why_record import FlagSet, FlagSets, StepState
 from mccprobe.search.confidence import MAX_CONFIRMATIONS, EdgeEvidence
 from mccprobe.search.flaky import ESTIMATE_BADS, ESTIMATE_RUNS, UNRESOLVED_RUNS
 from mccprobe.search.subsets import SubsetResult, minimal_sets
+from mccprobe.targets import registry
 from mccprobe.targets.flags.catalogue import ResolvedFlag, load_catalogue, promise_sentences
 
 MOST_BUILDS = 500  # of one search: 10 flags in pairs need some 30; a tree of many large sets has no end
@@ -261,7 +262,7 @@ class _FlagSearch:
                 rest = (
                     "it needs what the bundle does besides them (-ffast-math also links start-up code that flushes "
                     "subnormals)"
-                    if entry and "clang" in entry.compilers
+                    if entry and registry.bundles_are_public(entry.compilers)
                     else "it lies in a part of the bundle that is not public, or in their interplay"
                 )
                 self.notes.append(

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from mccprobe.bisection.workspace import Workspace
+from mccprobe.bisection.passes.workspace import Workspace
 from mccprobe.build.unit import UNLIMITED
 from mccprobe.explain.deadline import Deadline
 from mccprobe.explain.locate.ir import where_in_ir_pass
@@ -50,7 +50,7 @@ def _look(
     workspace: Workspace, report: BisectReport, culprit: Culprit, *,
     tell: Callable[[str], None], deadline: Deadline, folder: Path,
 ) -> Where:  # fmt: skip
-    info = load_pass_table().find(culprit.title)
+    info = load_pass_table(report.toolchain).find(culprit.title)
     kind = info.kind if info else guess_kind(culprit.title)
     if kind == "ir" and not _in_code_generator(workspace, culprit):
         return where_in_ir_pass(workspace, report, culprit, tell=tell, deadline=deadline, folder=folder)

@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from mccprobe.base.process import RunSpec, run
-from mccprobe.bisection.ir_change import changed_functions
-from mccprobe.bisection.workspace import Workspace
+from mccprobe.bisection.passes.ir_change import changed_functions
+from mccprobe.bisection.passes.workspace import Workspace
 from mccprobe.build.job import OUTPUT, CompileJob, CompileOutcome
 from mccprobe.explain.deadline import Deadline
 from mccprobe.explain.locate.diff import bounded_diff

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from mccprobe.bisection.workspace import Workspace
+from mccprobe.bisection.passes.workspace import Workspace
 from mccprobe.explain.deadline import Deadline
 from mccprobe.oracle.verdict import Verdict
 from mccprobe.report.record import BisectReport

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from mccprobe.base.console import number_of
-from mccprobe.bisection.workspace import Workspace
+from mccprobe.bisection.passes.workspace import Workspace
 from mccprobe.explain.deadline import Deadline
 from mccprobe.explain.locate.diff import bounded_diff
 from mccprobe.explain.locate.ir_text import function_lines, readable_lines

@@ -15,7 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from mccprobe.base.process import RunSpec, run
-from mccprobe.bisection.workspace import Workspace
+from mccprobe.bisection.passes.workspace import Workspace
 from mccprobe.build.executor import Urgency
 from mccprobe.build.job import OUTPUT, CompileJob, CompileOutcome
 from mccprobe.build.line_feed import LineFeed

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 
 from mccprobe.base.process import RunSpec, run
-from mccprobe.bisection.confirm import verify_job
+from mccprobe.bisection.passes.confirm import verify_job
 from mccprobe.build.job import OUTPUT, SCRATCH
 from mccprobe.build.line_feed import LineFeed
 from mccprobe.build.unit import Unit

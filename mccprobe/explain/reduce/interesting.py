@@ -23,9 +23,9 @@ from mccprobe.base.console import Console
 from mccprobe.base.errors import MccprobeError
 from mccprobe.base.files import replace_file
 from mccprobe.base.process import RunSpec, run
-from mccprobe.bisection.reference import make_oracle
-from mccprobe.bisection.request import BisectRequest
-from mccprobe.bisection.workspace import Workspace, open_workspace
+from mccprobe.bisection.passes.reference import make_oracle
+from mccprobe.bisection.passes.request import BisectRequest
+from mccprobe.bisection.passes.workspace import Workspace, open_workspace
 from mccprobe.build.executor import LocalExecutor
 from mccprobe.build.job import OUTPUT
 from mccprobe.build.journal import Journal

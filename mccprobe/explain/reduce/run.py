@@ -30,7 +30,7 @@ from mccprobe.base.console import number_of, visible
 from mccprobe.base.errors import CannotReduce, ToolchainError
 from mccprobe.base.files import file_digest, replace_file
 from mccprobe.base.process import RunSpec, folder_outside, run
-from mccprobe.bisection.request import BisectRequest
+from mccprobe.bisection.passes.request import BisectRequest
 from mccprobe.build.executor import LocalExecutor
 from mccprobe.build.journal import Journal
 from mccprobe.build.ledger import Ledger

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mccprobe.bisection.workspace import Workspace
+from mccprobe.bisection.passes.workspace import Workspace
 from mccprobe.explain.deadline import Deadline
 from mccprobe.explain.screen.ir import POISON, UNDEF
 from mccprobe.explain.screen.run import ScreenChecks

@@ -13,7 +13,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass
 from pathlib import Path
 
-from mccprobe.bisection.workspace import Workspace
+from mccprobe.bisection.passes.workspace import Workspace
 from mccprobe.build.job import OUTPUT, CompileJob, CompileOutcome
 from mccprobe.build.store import RunDirectory
 from mccprobe.targets.flags.levels import is_any_level

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from mccprobe.bisection.workspace import Workspace
+from mccprobe.bisection.passes.workspace import Workspace
 from mccprobe.explain.deadline import Deadline
 from mccprobe.explain.screen.run import ScreenChecks, answered
 from mccprobe.report.why_record import Screen

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from mccprobe.bisection.workspace import Workspace
+from mccprobe.bisection.passes.workspace import Workspace
 from mccprobe.build.job import OUTPUT
 from mccprobe.explain.bundle.sources import needed_files
 from mccprobe.explain.screen.setjmp import volatile_where_changed

@@ -7,8 +7,8 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from mccprobe.bisection.target import Judge
-from mccprobe.bisection.workspace import Workspace
+from mccprobe.bisection.judge import Judge
+from mccprobe.bisection.passes.workspace import Workspace
 from mccprobe.explain.screen.runs import ScreenRuns, environment_prefix
 from mccprobe.objects.binary.elf import iter_symbols, parse_elf
 from mccprobe.oracle.checks import KernelOracle, Oracle

@@ -14,9 +14,9 @@ from dataclasses import dataclass, replace
 
 from mccprobe.base.errors import SourceDoesNotCompile, ToolchainError
 from mccprobe.base.process import RunSpec, run
-from mccprobe.bisection.request import BisectRequest
-from mccprobe.bisection.target import Judge
-from mccprobe.bisection.workspace import Workspace
+from mccprobe.bisection.judge import Judge
+from mccprobe.bisection.passes.request import BisectRequest
+from mccprobe.bisection.passes.workspace import Workspace
 from mccprobe.explain.deadline import Deadline
 from mccprobe.explain.flag_sets.search import good_runs_needed
 from mccprobe.explain.screen.build import Extra, PlainBuilder, plain_options
@@ -27,7 +27,7 @@ from mccprobe.explain.screen.promises import PromiseCheck
 from mccprobe.explain.screen.repeats import EMULATOR_TRAP, RepeatChecks
 from mccprobe.explain.screen.runs import ScreenRuns, environment_prefix
 from mccprobe.explain.screen.sanitizers import SanitizerChecks
-from mccprobe.explain.screen.weigh import PATTERN, weighed
+from mccprobe.explain.screen.weigh import PATTERN, STRICT_ALIASING, weighed
 from mccprobe.oracle.verdict import Outcome, Verdict
 from mccprobe.report.why_record import Screen, ScreenCheck, ScreenOutcome, StepState
 from mccprobe.targets.flags.given import CompilerFlag
@@ -64,7 +64,7 @@ class Switch:
 
 NO_FAST_MATH = "-fno-fast-math"
 SWITCHES = (
-    Switch("-fno-strict-aliasing", "the program may access memory as another type than it has (strict aliasing)"),
+    Switch(STRICT_ALIASING, "the program may access memory as another type than it has (strict aliasing)"),
     Switch("-fwrapv", "the program may rely on signed overflow"),
     Switch("-fno-finite-loops", "the program may rely on a loop without end"),
     Switch("-ffp-contract=off", "the result depends on the contraction of products and sums, which is allowed"),
@@ -149,11 +149,17 @@ class ScreenChecks:
         ]
 
     def cheap_rows(self) -> list[Row]:
-        """Those that cost one compile and one run each, and no trial of the bad build."""
+        """Those that cost a compile or two and few runs each.
+
+        No sanitizer of these compilers sees a broken rule of strict aliasing, so that switch is one of them.
+        """
+        aliasing = [switch for switch in SWITCHES if switch.option == STRICT_ALIASING]
+        source = not self.builder.from_ir and not self.workspace.unit.recorded.offload
         return [
             *self.sanitizers.cheap_rows(),
             ("warnings", "program", self._warnings),
             *self._filled(cheap=True),
+            *((switch.option, "program", self._switch(switch)) for switch in aliasing if source),
         ]
 
     def ir_of(self, text: str) -> IrChecks:

@@ -14,8 +14,8 @@ from pathlib import Path
 
 from mccprobe.base.errors import OracleUnusable
 from mccprobe.base.process import RunResult, RunSpec, run
-from mccprobe.bisection.target import Judge
-from mccprobe.bisection.workspace import Workspace
+from mccprobe.bisection.judge import Judge
+from mccprobe.bisection.passes.workspace import Workspace
 from mccprobe.build.program import LinkFailure
 from mccprobe.build.store import require_space
 from mccprobe.oracle.checks import CommandOracle, KernelOracle, Oracle, ReferenceOracle

@@ -187,7 +187,7 @@ class SanitizerChecks:
 
     def _lacks_runtime(self, sanitizer: Sanitizer) -> bool:
         """True where a stock clang was installed without the sanitizer's runtime."""
-        return self.builder.workspace.unit.recorded.toolchain.name == "clang" and (
+        return registry.target(self.builder.workspace.unit.recorded.toolchain.name).stock and (
             self._control(sanitizer, self._flags(sanitizer)).digest is None
         )
 

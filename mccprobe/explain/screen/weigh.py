@@ -14,10 +14,12 @@ from pathlib import Path
 
 from mccprobe.explain.screen.build import PlainBuilder
 from mccprobe.explain.screen.origins import place_of
+from mccprobe.explain.screen.sanitizers import BOTH
 from mccprobe.explain.screen.types import keeps_types
 from mccprobe.report.why_record import ScreenCheck, ScreenOutcome
 
 PATTERN = "-ftrivial-auto-var-init=pattern"
+STRICT_ALIASING = "-fno-strict-aliasing"
 _UNSET = re.compile(r"\[(?:-Werror,)?-Wuninitialized\]$")
 _UNSET_AT = re.compile(
     r"^(?P<file>.*?):(?P<line>\d+):\d+: (?:warning|error): .*?variable '(?P<variable>[^']+)'.*"
@@ -31,13 +33,14 @@ def weighed(checks: Sequence[ScreenCheck], builder: PlainBuilder) -> list[Screen
     """The same checks, some findings as hints, each with the reason."""
     # one row that is not clean is enough: a kernel that no sanitizer reaches excludes nothing
     clean = {check.name for check in checks} - {c.name for c in checks if c.outcome is not ScreenOutcome.CLEAN}
+    both_clean = BOTH.name in clean or {"ASan", "UBSan"} <= clean
 
     def excluded(check: ScreenCheck) -> str:
         if check.name == "-fwrapv" and "UBSan" in clean:
             return "UBSan saw no overflow on this input, so the switch only keeps a pass from firing"
         if check.name == "-fno-finite-loops" and "-O0" in clean:
             return "the program ends at -O0, so none of its loops is endless on this input"
-        if check.name == "-fno-strict-aliasing" and {"ASan", "UBSan"} <= clean and keeps_types(builder):
+        if check.name == STRICT_ALIASING and both_clean and keeps_types(builder):
             return "clang's tree of the source shows no conversion of a pointer and no union, so it cannot do that"
         if check.name == "warnings" and {"MSan", PATTERN} <= clean and _only_unset(check):
             return "MSan saw no decision on it on this input, so the place is not run"

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 import struct
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from mccprobe.base.errors import BadBundle
@@ -31,6 +32,12 @@ TEXT_END = re.compile(rb"^(?:#|;|//) __CLANG_OFFLOAD_BUNDLE____END__ ", re.MULTI
 _MUSA = re.compile(r"^(?:musa-)?(?:mtgpu|mthg)-mt-(?:musa|cuda)-+(mp_[0-9A-Za-z_]+)$")
 _AMD = re.compile(r"^[a-z0-9]+-amdgcn-amd-amdhsa-*(gfx[0-9a-z-]+(?::[a-z]+[+-])*)$")
 _HOST = re.compile(r"^host-([A-Za-z0-9_]+)")
+
+
+# ids exactly as mcc writes them: the mtgpu triple for mp_1x to mp_3x, mthg for mp_4x (julia-musa S2 C07); two hyphens
+# in real objects, one in the list of SDK 5.2.0, three in XLA's tests; the host with -gnu (5.2.0) and without (objects)
+_MCC_DEVICE = re.compile(r"^musa-(?:mtgpu-mt-musa-{1,3}mp_[1-3]\d|mthg-mt-musa-{1,3}mp_4\d)$")
+_MCC_HOST = re.compile(r"^host-(?:x86_64|aarch64)-unknown-linux(?:-gnu)?(?:-{1,2})?$")
 
 
 @dataclass(frozen=True)
@@ -58,6 +65,11 @@ def target_of(entry_id: str) -> str:
     if match := _HOST.match(entry_id):
         return match[1].replace("x86_64", "x86-64")
     return ""
+
+
+def foreign_ids(ids: Iterable[str]) -> list[str]:
+    """Those that mcc does not write, of an object that is said to be its own."""
+    return [one for one in ids if not _MCC_DEVICE.match(one) and not _MCC_HOST.match(one)]
 
 
 def starts_at(data: bytes, offset: int) -> bool:

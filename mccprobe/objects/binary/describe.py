@@ -11,12 +11,14 @@ from collections.abc import Iterator
 from typing import Any
 
 from mccprobe.base.errors import BadMetadata
+from mccprobe.objects.binary.arguments import NAMES as ARGUMENTS
 from mccprobe.objects.binary.document import read_messagepack, read_yaml
 from mccprobe.objects.binary.metadata import ALL_ONES
 from mccprobe.objects.binary.notes import AMDGPU_METADATA, MTGPU_METADATA
 from mccprobe.objects.binary.records import Note
 
 _SYSTEMS = ("Linux", "GNU Hurd", "Solaris", "FreeBSD")  # of NT_GNU_ABI_TAG, glibc elf.h
+_KINDS = frozenset((".kind", "kind"))  # of an MTGPU argument; AMDGPU's are texts
 _CONTAINERS: frozenset[type] = frozenset((dict, list))
 _encode = json.JSONEncoder(ensure_ascii=False).encode
 _ABI_TAG = struct.Struct("<IIII")
@@ -75,6 +77,8 @@ def _describe(value: Any, pad: str, lines: list[str]) -> None:
             kind = type(item)
             if kind is str or kind is int:  # nearly all; the rest of this function is slower
                 lines.append(f"{pad}{key}: {_scalar(item)}")
+                if kind is int and key in _KINDS and item in ARGUMENTS:
+                    lines[-1] += f" ({ARGUMENTS[item]})"
             elif kind in _CONTAINERS and item and not _is_flat(item):
                 lines.append(f"{pad}{key}:")
                 _describe(item, pad + "  ", lines)

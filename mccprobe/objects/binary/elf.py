@@ -6,7 +6,7 @@ that run again for the symbols. The tests compare the two. Everything is bounded
 file: a count that does not fit into it is refused before anything is allocated.
 
 Source: System V ABI, chapters 4 and 5; e_machine 253 is the public fact about MTGPU (zml/xla
-musa_target_contract.h, julia-musa readelf-header.log), its e_flags are not public and are not read.
+musa_target_contract.h, julia-musa readelf-header.log), its e_flags are 0 in all public objects of three architectures.
 """
 
 from __future__ import annotations

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mccprobe.base.errors import BadMetadata
+from mccprobe.objects.binary.arguments import unknown_kinds
 from mccprobe.objects.binary.assembly import KernelDescriptor
 from mccprobe.objects.binary.records import DeviceImage, KernelMetadata
 
@@ -60,7 +61,7 @@ MTGPU = Dialect(
     barrier="has_barrier",
     max_block="max_block_size",
     others=frozenset(
-        "arch_id args attrs barrier_coef has_cluster_barrier has_sqmma_conv indirect_call_flag has_texture "
+        "arch_id args attrs barrier_coef call_flag has_cluster_barrier has_sqmma_conv indirect_call_flag has_texture "
         "shared_atomic_lock_idx async_bar_count global_atomic_count local_mem_used_in_cluster clusterX clusterY "
         "clusterZ wave_mode const_calc_kernel constcalc_attr_reg_count constcalc_temp_reg_count imms imm_info".split()
     ),
@@ -197,6 +198,11 @@ class _Kernel:
         if not name:
             name = f"(kernel {self.number} without a name)"
             self.warnings.append("the kernel has no .name")
+        if dialect is MTGPU and (kinds := unknown_kinds(self.keys)):
+            self.warnings.append(f"arguments of unknown kind: {', '.join(map(str, kinds))}")
+        const_calc = (self._text("const_calc_kernel") or None) if dialect is MTGPU else None
+        if const_calc is not None and code_bytes and const_calc not in code_bytes:
+            self.warnings.append(f".const_calc_kernel {const_calc} is not among the functions of the object")
         barrier = self.keys.get(dialect.barrier) if dialect.barrier else None
         if barrier is not None and not isinstance(barrier, bool):
             self.warnings.append(f".{dialect.barrier} is {_describe(barrier)}, expected true or false")
@@ -219,6 +225,8 @@ class _Kernel:
             code_bytes=code_bytes.get(name),
             unknown_keys=tuple(key for key in self.raw if key.removeprefix(".") not in known),
             raw=self.raw,
+            const_calc=const_calc,
+            const_calc_bytes=code_bytes.get(const_calc) if const_calc is not None else None,
             warnings=tuple(dict.fromkeys(self.warnings)),
         )
 

@@ -23,6 +23,7 @@ from mccprobe.objects.binary.elf import (
     EM_MTGPU,
     HOSTS,
     SHT_NOBITS,
+    flags_of,
     is_elf,
     machine_of,
     parse_elf,
@@ -232,7 +233,7 @@ def _join(where: str, part: str) -> str:
 
 
 def mtgpu_target(data: bytes) -> str:
-    """From `.arch_id` of the first kernel: e_flags of MTGPU are not public. "" where nothing tells."""
+    """From `.arch_id` of the first kernel: e_flags of MTGPU are 0 for every architecture. "" where nothing tells."""
     try:
         for note in read_elf_notes(parse_elf(data)):
             if (note.owner, note.type) == MTGPU_METADATA:
@@ -267,6 +268,11 @@ def read_kernels(image: DeviceImage) -> tuple[list[KernelMetadata], list[str]]:
     except BadElf as error:  # the metadata may still be right
         warnings.append(f"{error.message}; sizes of code are left out")
     notes = [note for note in read_elf_notes(elf) if dialect_of_note(note)]
+    if machine_of(image.data) == EM_MTGPU and flags_of(image.data):
+        warnings.append(
+            f"{image.origin}: e_flags is 0x{flags_of(image.data):x}, and 0 in every public object: their meaning is "
+            "unknown, the architecture is read from the bundle id and .arch_id"
+        )
     if not notes:
         expected = "MTGPU type 0x40" if machine_of(image.data) == EM_MTGPU else "AMDGPU type 0x20"
         warnings.append(f"{image.origin}: no metadata note ({expected}) is in it")

@@ -63,6 +63,8 @@ class KernelMetadata:
     unknown_keys: tuple[str, ...]
     raw: Mapping[str, Any] = field(repr=False)  # as JSON can hold it: `document.plain`
     warnings: tuple[str, ...] = ()
+    const_calc: str | None = None  # MTGPU: the function that computes constants before the kernel; None without one
+    const_calc_bytes: int | None = None
 
 
 @dataclass(frozen=True)

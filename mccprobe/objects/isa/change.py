@@ -21,6 +21,7 @@ from dataclasses import dataclass
 
 from mccprobe.objects.isa.align import by_occurrence, in_order
 from mccprobe.objects.isa.flow import address_index, target_index
+from mccprobe.objects.isa.mtgpu.listing import comparison_key as mtgpu_key
 from mccprobe.objects.isa.pipes import UNKNOWN, pipe_table
 from mccprobe.objects.isa.records import Function, Instruction
 from mccprobe.objects.isa.registers import registers_of, shape_of
@@ -82,6 +83,8 @@ def rebuild(change: FunctionChange) -> list[str]:
 def comparison_key(one: Instruction, isa: str) -> str:
     """The text as it is compared: without branch targets and pc-relative offsets, by bytes without operands."""
     text = one.text
+    if isa == "mtgpu" and one.confidence and one.data is not None:
+        return mtgpu_key(one)
     if one.data is not None and (one.pipe == UNKNOWN or one.confidence):  # no name, or a table's without operands
         return f"{text} {one.data.hex()}"
     flow = pipe_table(isa).find(one.mnemonic).flow

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 from mccprobe.base.errors import InputError
 from mccprobe.objects.binary.records import CodeSymbol
 from mccprobe.objects.isa.disassemble import iter_capstone
+from mccprobe.objects.isa.mtgpu.listing import marks
 from mccprobe.objects.isa.pipes import PipeTable, pipe_table
 from mccprobe.objects.isa.records import Function
 from mccprobe.objects.isa.spans import Spans, is_padding, never_falls_through
@@ -25,15 +26,20 @@ _NO_END = 1 << 64
 
 @dataclass(frozen=True)
 class CodeCount:
-    """Instructions of a function, and how many of them each pipe has, the most frequent first."""
+    """Instructions of a function, and how many of them each pipe has, the most frequent first.
+
+    marks: how many names are how certain, where a table gave them.
+    """
 
     instructions: int
     pipes: Mapping[str, int]
+    marks: Mapping[str, int] = field(default_factory=dict)
 
 
 def count_function(function: Function) -> CodeCount:
     """Of a function in a full listing."""
-    return _ordered(Counter(instruction.pipe for instruction in function.instructions))
+    found = _ordered(Counter(instruction.pipe for instruction in function.instructions))
+    return replace(found, marks=marks(function)) if any(one.confidence for one in function.instructions) else found
 
 
 def count_x86(symbols: Sequence[CodeSymbol]) -> dict[str, CodeCount]:

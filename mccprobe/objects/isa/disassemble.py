@@ -1,7 +1,7 @@
 """An image to a Listing: by its own text, by a disassembler that works on it, else by its bytes alone.
 
 MTGPU objects go to the vendor's llvm-objdump only; without it to a learned table of their target; without
-that their words are shown as unknown, cut by the assumed geometry, and no name is invented. AMDGPU objects
+that to the open table, which cuts code at bit 31 and names classes of instructions, no mnemonics. AMDGPU objects
 go to the stock llvm-objdump, or to a table; x86-64 ones to capstone.
 """
 
@@ -22,10 +22,10 @@ from mccprobe.objects.binary.read import SIMULATED, code_symbols, is_simulated, 
 from mccprobe.objects.binary.records import CodeSymbol, DeviceImage
 from mccprobe.objects.isa.by_table import find_table, listing_by_table, misfit, table_at
 from mccprobe.objects.isa.listing import parse_listing
-from mccprobe.objects.isa.pipes import UNKNOWN, pipe_table
+from mccprobe.objects.isa.mtgpu.listing import open_listing, tool_of
+from mccprobe.objects.isa.pipes import pipe_table
 from mccprobe.objects.isa.records import Function, Instruction, Listing
 from mccprobe.objects.isa.spans import Spans, without_tail
-from mccprobe.objects.isa.words import WORD_BYTES
 
 STOCK_NAMES = ("llvm-objdump", *(f"llvm-objdump-{major}" for major in range(21, 12, -1)))
 TOOL_TIMEOUT_S = 300.0  # a library of many kernels: about 20 MB of text a second
@@ -52,7 +52,10 @@ class Disassemblers:
 
 @dataclass(frozen=True)
 class ImageListing:
-    """What one image says. tool: which disassembler made it, `text` for a listing, `none` for bytes alone."""
+    """What one image says.
+
+    tool: which disassembler made it, `text` for a listing, `open table NAME`, `none` for code that is cut alone.
+    """
 
     image: DeviceImage
     listing: Listing
@@ -173,7 +176,7 @@ def without_padding(listing: Listing, symbols: Sequence[CodeSymbol]) -> Listing:
 
 
 def _mtgpu(image: DeviceImage, tools: Disassemblers) -> ImageListing:
-    said: tuple[str, ...] = () if tools.vendor else ("no vendor llvm-objdump was found: encodings stay unknown",)
+    said: tuple[str, ...] = ()
     if tools.vendor:
         symbols = code_symbols(image)
         listing, tool, said = by_tools(image, (tools.vendor,), _reader(symbols))
@@ -184,23 +187,10 @@ def _mtgpu(image: DeviceImage, tools: Disassemblers) -> ImageListing:
     if learned is not None:
         why = misfit(table_at(learned), image)
         if not why:
-            return _by_table(image, learned, said if tools.vendor else ())
+            return _by_table(image, learned, said)
         said = (*said, f"{learned} is not used: {why}")
-    return ImageListing(image, bytes_alone(code_symbols(image), image.target), "none", said)
-
-
-def bytes_alone(symbols: Sequence[CodeSymbol], target: str) -> Listing:
-    """Words of MTGPU code that nobody disassembled: each an instruction of pipe `unknown`."""
-    functions = []
-    name = "<unknown>"
-    for symbol in symbols:
-        start, code = symbol.address, symbol.data
-        words = tuple(
-            Instruction(start + place, code[place : place + WORD_BYTES], name, "", name, UNKNOWN)
-            for place in range(0, len(code), WORD_BYTES)
-        )
-        functions.append(Function(symbol.name, words, {}, symbol.address))
-    return Listing("bytes-mtgpu", tuple(functions), target=target)
+    listing, notes = open_listing(code_symbols(image), image.target)
+    return ImageListing(image, listing, tool_of(image.target), (*said, *notes))
 
 
 def _reader(symbols: Sequence[CodeSymbol]) -> Callable[[str, str], Listing]:

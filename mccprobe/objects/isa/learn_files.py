@@ -18,6 +18,7 @@ from mccprobe.objects.isa.decode import Classifier
 from mccprobe.objects.isa.encoding import Confidence, EncodingTable, HeldOut, Source
 from mccprobe.objects.isa.learn import learn
 from mccprobe.objects.isa.listing import parse_listing
+from mccprobe.objects.isa.mtgpu.agree import Agreement, with_listings
 from mccprobe.objects.isa.operands import Sample, sample_of
 from mccprobe.objects.isa.pipes import UNKNOWN
 from mccprobe.objects.isa.probe import ProbeResult, ProbeSpec, probe
@@ -50,6 +51,7 @@ class Learned:
     instructions: int
     without_bytes: int
     probes: ProbeResult | None
+    open_table: Agreement | None = None  # of MTGPU listings with the open table
 
 
 def read_listing(path: Path) -> tuple[Listing, Source]:
@@ -121,7 +123,8 @@ def learn_files(
         everything += probes.samples
     progress("learning from all")
     result = replace(table(everything), held_out=held_out, probes=probes.counts() if probes else {})
-    return Learned(result, len(everything), without_bytes, probes)
+    agreement = with_listings([listing for listing, _ in listings], result.target)
+    return Learned(result, len(everything), without_bytes, probes, agreement)
 
 
 def samples_of(listings: Sequence[tuple[Listing, Source]], words: Words) -> tuple[list[list[Sample]], int]:

@@ -18,6 +18,7 @@ from mccprobe.objects.binary.records import KernelMetadata
 from mccprobe.objects.isa.diff import kernels_by_name
 from mccprobe.objects.isa.disassemble import ImageListing
 from mccprobe.objects.isa.flow import Flow, analyse, isa_of
+from mccprobe.objects.isa.mtgpu.listing import FORMAT as OPEN_FORMAT
 from mccprobe.objects.isa.pipes import UNKNOWN
 from mccprobe.objects.isa.records import Function, Instruction
 
@@ -80,9 +81,9 @@ class LintResult:
     unread: int
 
 
-def is_read(one: Instruction) -> bool:
-    """True if the listing has it with its operands: somebody decoded it, and no table of mnemonics did."""
-    return one.pipe != UNKNOWN and not one.confidence
+def is_read(one: Instruction, by_class: bool = False) -> bool:
+    """True if the listing has it with its operands: a disassembler decoded it, or (by_class) the open table."""
+    return one.pipe != UNKNOWN and (by_class or not one.confidence)
 
 
 def lint_images(
@@ -101,7 +102,8 @@ def _lint(source: ImageListing, rules: Sequence[Rule], threshold: int) -> LintRe
     applied = sum(isa in rule.isas for rule in rules)
     for name in kernels:  # metadata speaks also where the body is missing
         functions.setdefault(name, Function(name, ()))
-    unread = sum(not any(is_read(one) for one in function.instructions) for function in functions.values())
+    by_class = source.listing.format == OPEN_FORMAT
+    unread = sum(not any(is_read(one, by_class) for one in function.instructions) for function in functions.values())
     for function in functions.values():
         context = Context(
             function,

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from mccprobe.objects.binary.reserve import reserves_of
 from mccprobe.objects.isa.lint import Context, Finding, Rule
 from mccprobe.objects.isa.pipes import UNKNOWN
 from mccprobe.objects.isa.records import Instruction
 from mccprobe.objects.isa.registers import registers_of, roles
 from mccprobe.objects.isa.summary import INSTRUCTION_CACHE_BYTES
 
-MCC_RESERVE_BYTES = 20  # mtgpu.md 3.4: mcc adds 20 bytes of shared memory
 HAND_RESERVE_BYTES = 128  # mtgpu.md 3.4: hand-written assembly adds 128
 SPILLED_REGISTER_BYTES = 4  # a vector register of AMDGPU, for each thread
 SHARED_SYMBOLS = ("llvm.musa.kernel.{}.sm", "llvm.mtgpu.kernel.{}.sm")  # of mcc, of hand assembly (mtgpu.md 4.1, 4.2)
@@ -65,11 +65,11 @@ def bypass_read_before_write(context: Context) -> Iterator[Finding]:
                     written.update(range(register.first, register.first + register.size))
 
 
-def _highest(context: Context, bank: str) -> tuple[int, Instruction] | None:
-    """(highest index + 1, an instruction that has it) of a bank."""
+def _highest(context: Context, bank: str, *, by_table: bool = False) -> tuple[int, Instruction] | None:
+    """(highest index + 1, an instruction that has it) of a bank; by_table: as the open table reads it."""
     best: tuple[int, Instruction] | None = None
     for one in context.function.instructions:
-        if one.pipe == UNKNOWN:
+        if one.pipe == UNKNOWN or bool(one.confidence) != by_table:
             continue
         for register in registers_of(one.operands, context.isa):
             if register.bank == bank and (best is None or register.first + register.size > best[0]):
@@ -96,6 +96,18 @@ def more_registers_than_told(context: Context) -> Iterator[Finding]:
                 "register-count", "contradiction", context, place(one),
                 f"the body uses {bank}{used - 1}, the metadata counts {told} registers of this bank", one.text,
             )  # fmt: skip
+
+
+def table_reads_too_many(context: Context) -> Iterator[Finding]:
+    """The open table reads a register beyond the count: then the table is wrong for this code, not the compiler."""
+    told = context.kernel.registers.get("temp") if context.kernel is not None else None
+    highest = _highest(context, "R", by_table=True)
+    if told is not None and highest is not None and highest[0] > told:
+        yield _finding(
+            "open-table-registers", "suspected", context, place(highest[1]),
+            f"the open table reads R{highest[0] - 1}, the metadata counts {told} registers: the table is wrong here",
+            highest[1].text,
+        )
 
 
 def fewer_registers_than_told(context: Context) -> Iterator[Finding]:
@@ -129,16 +141,17 @@ def shared_memory_disagrees(context: Context) -> Iterator[Finding]:
 
 
 def shared_memory_surplus(context: Context) -> Iterator[Finding]:
-    """A surplus that is neither mcc's 20 bytes nor hand assembly's 128 (alignment, several objects)."""
+    """A surplus that is neither mcc's reserve of this architecture nor hand assembly's 128 bytes."""
     kernel, declared = context.kernel, _shared_bytes(context)
     if kernel is None or declared is None or kernel.shared_memory_bytes is None:
         return
     surplus = kernel.shared_memory_bytes - declared
-    if surplus >= 0 and surplus not in (0, MCC_RESERVE_BYTES, HAND_RESERVE_BYTES):
+    of_mcc = reserves_of(kernel.target)
+    if surplus >= 0 and of_mcc and surplus not in (0, *of_mcc, HAND_RESERVE_BYTES):
         yield _finding(
             "shared-memory-surplus", "reported", context, "",
-            f"{surplus} bytes more than declared; known reserves are {MCC_RESERVE_BYTES} (mcc) and "
-            f"{HAND_RESERVE_BYTES} (hand assembly)",
+            f"{surplus} bytes more than declared; known reserves are {min(of_mcc)} (mcc on {kernel.target}, rounded up "
+            f"to an alignment) and {HAND_RESERVE_BYTES} (hand assembly)",
             f"symbol {declared} bytes, shared_memory_size {kernel.shared_memory_bytes}",
         )  # fmt: skip
 
@@ -219,6 +232,14 @@ RULES: tuple[Rule, ...] = (
         "article, line 182",
         ("mtgpu",),
         loop_over_cache,
+    ),
+    Rule(
+        "open-table-registers",
+        "open table reads more registers than the metadata counts",
+        "the table is measured from public objects; a compiler is never accused by it",
+        ("mtgpu",),
+        table_reads_too_many,
+        observation=True,
     ),
     Rule(
         "register-count-unused",

@@ -21,7 +21,7 @@ ISAS = ("mtgpu", "amdgpu", "x86", "nvidia", "hexagon")
 MATRIX_PIPES = frozenset({"MMA", "MFMA", "TENSOR"})  # where the matrix unit works
 
 # how disassemblers write an encoding that they do not know, or data
-_UNDECODED = frozenset({"<unknown>", "(bad)", ".long", ".byte", ".short", ".word", "v_illegal", ".inst"})
+_UNDECODED = frozenset({"<unknown>", "<misfit>", "(bad)", ".long", ".byte", ".short", ".word", "v_illegal", ".inst"})
 
 
 @dataclass(frozen=True)

@@ -8,12 +8,15 @@ on the device and stands in no listing (`matrix_words` is only the share of word
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections import Counter
+from dataclasses import dataclass, field
 
 from mccprobe.objects.isa.flow import Flow, Loop, analyse, size_bytes
+from mccprobe.objects.isa.mtgpu.cut import DWORD_BYTES
+from mccprobe.objects.isa.mtgpu.listing import is_cut
 from mccprobe.objects.isa.pipes import MATRIX_PIPES, UNKNOWN, mix
 from mccprobe.objects.isa.records import Function
-from mccprobe.objects.isa.words import Geometry, Word, empty_slots, geometry, words_of
+from mccprobe.objects.isa.words import CUT, Geometry, Word, empty_slots, geometry, words_of
 
 INSTRUCTION_CACHE_BYTES = 4096  # article, line 182: L0 instruction cache of mp_22; for MTGPU only
 
@@ -37,8 +40,9 @@ class WordCounts:
 class Summary:
     """One function.
 
-    instructions: statements of the disassembler, None if nothing was disassembled (bytes alone). words,
-    slots, empty_slots: None without bytes or where the geometry is unknown.
+    instructions: statements of the disassembler, or of the cut at bit 31; None where code fits neither. words,
+    slots, empty_slots: None without bytes or where the geometry is not of words. sizes: of MTGPU code that is cut
+    at bit 31, dwords of an instruction -> how many instructions have so many.
     """
 
     name: str
@@ -56,6 +60,7 @@ class Summary:
     unknown_encodings: int
     other: int
     flow: Flow
+    sizes: dict[int, int] = field(default_factory=dict)
 
 
 def summarise(function: Function, isa: str = "mtgpu") -> Summary:
@@ -71,9 +76,13 @@ def summarise(function: Function, isa: str = "mtgpu") -> Summary:
         if main is not None:
             loop_counts = counts_of_loop(function, flow, main, words)
     pipes = mix(instructions)
+    sizes: Counter[int] = Counter()
+    if shape is CUT:
+        sizes.update(len(one.data or b"") // DWORD_BYTES for one in instructions)
+    known = is_cut(function) and (shape is CUT or not pipes or set(pipes) != {UNKNOWN})
     return Summary(
         name=function.name,
-        instructions=None if pipes and set(pipes) == {UNKNOWN} else len(instructions),
+        instructions=len(instructions) if known else None,
         mix=pipes,
         loops=flow.loops,
         main_loop=main,
@@ -87,6 +96,7 @@ def summarise(function: Function, isa: str = "mtgpu") -> Summary:
         unknown_encodings=pipes.get(UNKNOWN, 0),
         other=pipes.get("other", 0),
         flow=flow,
+        sizes=dict(sorted(sizes.items())),
     )
 
 

@@ -4,10 +4,11 @@
     slot     4 bytes in a row in a word:  | slot 0 | slot 1 | slot 2 |
     instruction   one statement of the disassembler; a word may hold up to three
 
-This geometry is one article's. It is `confirmed` for a function if its addresses step by 12 (at least
-three steps, none otherwise), `assumed` if nothing in the addresses is against it, `unknown` if there
-are no bytes, or the addresses contradict it; in the last case no words are formed. Other instruction
-sets have `none`. What an empty slot looks like is not public: counted are slots of four zero bytes.
+This geometry is one article's, and real objects refute it: there an instruction has 1 to 4 dwords and bit 31
+marks the last (`mtgpu.cut`). Where the bytes fit that cut the state is `dwords` and no words are formed. Else it
+is the listing's view: `confirmed` if addresses step by 12 (at least three steps, none otherwise), `assumed` if
+nothing in the addresses is against it, `unknown` if there are no bytes, or the addresses contradict it. Other
+instruction sets have `none`. What an empty slot looks like is not public: counted are slots of four zero bytes.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
+from mccprobe.objects.isa.mtgpu.cut import cut, fits_instruction
+from mccprobe.objects.isa.mtgpu.listing import MISFIT
 from mccprobe.objects.isa.pipes import UNKNOWN
 from mccprobe.objects.isa.records import Function
 
@@ -29,7 +32,7 @@ EMPTY_SLOT = b"\0" * SLOT_BYTES  # an assumption, see above
 
 @dataclass(frozen=True)
 class Geometry:
-    """state: `confirmed`, `assumed`, `unknown` or `none`. reason: why, for people."""
+    """state: `dwords`, `confirmed`, `assumed`, `unknown` or `none`. reason: why, for people."""
 
     state: str
     reason: str
@@ -49,6 +52,9 @@ class Word:
 
 
 NOT_MTGPU = Geometry("none", "12-byte words are MTGPU's")
+CUT = Geometry("dwords", "every instruction ends at its first dword with bit 31, as in all public objects")
+REFUTED = Geometry("unknown", "the listing's steps are not the instructions that bit 31 marks in its bytes")
+NO_CUT = Geometry("unknown", "bytes that end no instruction (no bit 31 within 4 dwords)")
 
 
 def geometry(function: Function, isa: str) -> Geometry:
@@ -58,6 +64,10 @@ def geometry(function: Function, isa: str) -> Geometry:
     instructions = function.instructions
     if any(one.data is None or one.address is None for one in instructions) or not instructions:
         return Geometry("unknown", "the listing has no bytes")
+    if all(fits_instruction(one.data or b"") for one in instructions):
+        return CUT
+    if any(one.mnemonic == MISFIT for one in instructions):
+        return NO_CUT
     if all(one.pipe == UNKNOWN for one in instructions):
         return Geometry("assumed", "nothing was disassembled, words are cut from the start of the function")
     addresses = [one.address or 0 for one in instructions]
@@ -72,11 +82,13 @@ def geometry(function: Function, isa: str) -> Geometry:
         return Geometry("unknown", "instructions overlap")
     if any(step % SLOT_BYTES for step in steps) or any(size % SLOT_BYTES for size in extents.values()):
         return Geometry("unknown", f"addresses step by {_some(steps)}: no 4-byte slots")
-    if steps and all(step == WORD_BYTES for step in steps) and len(steps) >= STEPS_TO_CONFIRM:
-        return Geometry("confirmed", f"all {len(steps)} steps between addresses are 12 bytes")
     total = max(address + size for address, size in extents.items()) - min(extents)
     if total > sum(extents.values()) + MOST_ELIDED_BYTES:
         return Geometry("unknown", "addresses are too far apart")
+    if cut(image_of(function)[1]).fits:
+        return REFUTED
+    if steps and all(step == WORD_BYTES for step in steps) and len(steps) >= STEPS_TO_CONFIRM:
+        return Geometry("confirmed", f"all {len(steps)} steps between addresses are 12 bytes")
     if total % WORD_BYTES:
         return Geometry("unknown", f"{total} bytes are no whole number of 12-byte words")
     if not steps:

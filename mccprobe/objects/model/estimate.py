@@ -57,6 +57,26 @@ class Limit:
 
 
 @dataclass(frozen=True)
+class Advice:
+    """The smaller demand that the next step names: the limiter would then let `blocks` in.
+
+    resource: the limiter. block_size: threads, registers_fewer: a thread, shared_bytes_less: a block; None: unchanged.
+    """
+
+    resource: str
+    blocks: int
+    block_size: int | None = None
+    registers_fewer: int | None = None
+    shared_bytes_less: int | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "resource": self.resource, "blocks": self.blocks, "block_size": self.block_size,
+            "registers_fewer": self.registers_fewer, "shared_bytes_less": self.shared_bytes_less,
+        }
+
+
+@dataclass(frozen=True)
 class Occupancy:
     """One model's answer.
 
@@ -78,6 +98,7 @@ class Occupancy:
     next_step: str = ""
     notes: tuple[str, ...] = field(default=())
     reason: str = ""
+    advice: Advice | None = None
 
     @classmethod
     def none(cls, demand: Demand, reason: str, *, model: str = "none", title: str = "no model") -> Occupancy:
@@ -93,11 +114,15 @@ class Occupancy:
             "percent": self.percent, "bound": self.bound, "limiter": self.limiter,
             "limits": [entry.to_dict() for entry in self.limits], "next_step": self.next_step,
             "notes": list(self.notes), "reason": self.reason,
+            "advice": None if self.advice is None else self.advice.to_dict(),
         }  # fmt: skip
 
 
-def finish(answer: Occupancy, *, threads_per_mp: Constant, refused: bool) -> Occupancy:
-    """Blocks, limiter, bound and percent from the limits. On a tie the first limit in the list is named."""
+def finish(answer: Occupancy, *, threads: int | None, threads_per_mp: Constant, refused: bool) -> Occupancy:
+    """Blocks, limiter, bound and percent from the limits. On a tie the first limit in the list is named.
+
+    threads: of a block in whole warps, which is what it occupies.
+    """
     known = [entry for entry in answer.limits if entry.blocks is not None]
     still_open = [entry for entry in answer.limits if entry.is_open]
     if refused:
@@ -108,8 +133,8 @@ def finish(answer: Occupancy, *, threads_per_mp: Constant, refused: bool) -> Occ
     tightest = min(known, key=lambda entry: entry.blocks if entry.blocks is not None else 0)
     blocks = tightest.blocks or 0
     percent = None
-    if threads_per_mp.value and answer.block_size:
-        percent = round(100.0 * blocks * answer.block_size / threads_per_mp.value, 1)
+    if threads_per_mp.value and threads:
+        percent = round(100.0 * blocks * threads / threads_per_mp.value, 1)
     notes = answer.notes
     if still_open and blocks:
         notes = (*notes, "unknown per multiprocessor: " + ", ".join(entry.resource for entry in still_open))

@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 
 from mccprobe.base.console import number_of
 from mccprobe.objects.model.amd import amd_occupancy
-from mccprobe.objects.model.estimate import Demand, Limit, Occupancy, finish, then_limited
+from mccprobe.objects.model.estimate import Advice, Demand, Limit, Occupancy, finish, then_limited
 from mccprobe.objects.model.limits import AMD_LIMITS, ARTICLE_LIMITS, PUBLIC_LIMITS, Constant, Limits
 
 __all__ = ["Demand", "Limit", "Occupancy", "disagreements", "estimate"]
@@ -49,6 +49,9 @@ ARTICLE_CONSERVATIVE = Model(
         "than 256 registers for each of 1,024 threads, and its counts beside the 126 temp registers are not published",
     ),
 )  # fmt: skip
+
+
+STANDING_NOTES = frozenset(ARTICLE_CONSERVATIVE.notes)  # on a model, the same for every kernel: shown once
 
 
 def public_model(target: str) -> Model | None:
@@ -88,13 +91,18 @@ def _apply(model: Model, demand: Demand) -> Occupancy:
             model=model.name, title=model.title, target=demand.target, block_size=demand.block_size,
             block_size_source=demand.block_size_source, limits=tuple(found), notes=(*refused, *model.notes),
         ),
-        threads_per_mp=limits.threads_per_mp, refused=bool(refused),
+        threads=_whole_warps(limits, demand.block_size), threads_per_mp=limits.threads_per_mp, refused=bool(refused),
     )  # fmt: skip
-    return replace(answer, next_step=_next_step(model, demand, answer))
+    advice = _advice(model, demand, answer)
+    return replace(answer, advice=advice, next_step=_next_step(advice, answer) if advice is not None else "")
 
 
 def _threads(limits: Limits, block_size: int) -> Limit:
-    return Limit.of("threads", block_size, limits.threads_per_mp)
+    """Threads of a block in whole warps: a warp that is not full takes the place of a full one."""
+    threads = _whole_warps(limits, block_size)
+    warps = f"{threads // (limits.warp_threads.value or 1)} warps of {limits.warp_threads.value}"
+    what = f"{block_size:,} threads in {warps}" if threads != block_size else ""
+    return Limit.of("threads", threads, limits.threads_per_mp, what=what)
 
 
 def _registers(limits: Limits, demand: Demand, kinds: Sequence[str]) -> Limit:
@@ -135,34 +143,55 @@ def _refusals(limits: Limits, demand: Demand, *, registers: int | None) -> list[
     ]
 
 
-def _next_step(model: Model, demand: Demand, answer: Occupancy) -> str:
-    """What would fit one block more, with what that assumes; for the limiter alone, others may follow."""
-    if answer.blocks_per_mp is None or answer.limiter is None:
-        return ""
+def _advice(model: Model, demand: Demand, answer: Occupancy) -> Advice | None:
+    """The largest demand that fits at least one block more, as far as the limiter goes; None where none does."""
+    if not answer.blocks_per_mp or answer.limiter is None or demand.block_size is None:
+        return None
     limit = next(entry for entry in answer.limits if entry.resource == answer.limiter)
     if limit.per_mp.value is None or limit.per_block is None:
-        return ""
+        return None
     wanted = answer.blocks_per_mp + 1
     room = limit.per_mp.value // wanted
+    if limit.resource == "threads":
+        warp = model.limits.warp_threads.value or 1
+        threads = room // warp * warp  # a block of fewer threads than whole warps occupies whole warps
+        return Advice(limit.resource, limit.per_mp.value // threads, block_size=threads) if threads else None
+    if limit.resource == "registers":
+        threads = _whole_warps(model.limits, demand.block_size)
+        if not room // threads:
+            return None
+        each = room // threads
+        fits = limit.per_mp.value // (each * threads)
+        return Advice(limit.resource, fits, registers_fewer=limit.per_block // threads - each)
+    if not room:
+        return None
+    return Advice(limit.resource, limit.per_mp.value // room, shared_bytes_less=limit.per_block - room)
+
+
+def _next_step(advice: Advice, answer: Occupancy) -> str:
+    """The advice with what it assumes; for the limiter alone, others may follow."""
+    limit = next(entry for entry in answer.limits if entry.resource == answer.limiter)
+    assert limit.per_block is not None and limit.per_mp.value is not None
     assumed = [_ASSUMED[entry.resource].format(_number(entry.per_mp)) for entry in answer.limits
                if entry is not limit and entry.blocks is not None and entry.resource in _ASSUMED]  # fmt: skip
-    if limit.resource == "threads":
-        text = f"threads limit, {limit.per_block:,} of {_number(limit.per_mp)}, a block of {room:,} would fit {wanted}"
-    elif limit.resource == "registers":
-        threads = _whole_warps(model.limits, demand.block_size or 1)
-        fewer = limit.per_block // threads - room // threads
+    if advice.block_size is not None:
+        text = (
+            f"threads limit, {limit.per_block:,} of {_number(limit.per_mp)}, "
+            f"a block of {advice.block_size:,} would fit {advice.blocks}"
+        )
+    elif advice.registers_fewer is not None:
         text = (
             f"registers limit, {limit.per_block:,} of {_number(limit.per_mp)} a block, "
-            f"{fewer} fewer a thread would fit {wanted}"
+            f"{advice.registers_fewer} fewer a thread would fit {advice.blocks}"
         )
     else:
         text = (
             f"shared memory limits, {limit.per_block:,} of {limit.per_mp.value:,} bytes a block, "
-            f"{limit.per_block - room:,} bytes less would fit {wanted}"
+            f"{advice.shared_bytes_less:,} bytes less would fit {advice.blocks}"
         )
         if limit.per_mp is ARTICLE_LIMITS.shared_per_mp:
             text += f" (if a multiprocessor has no more than the {limit.per_mp.value:,} bytes of one block [I])"
-    text += then_limited(answer.limits, limit, wanted)
+    text += then_limited(answer.limits, limit, advice.blocks)
     return f"{'; '.join(assumed)}: {text}" if assumed else text
 
 

@@ -11,10 +11,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from mccprobe.objects.binary.records import KernelMetadata
+from mccprobe.objects.binary.reserve import MCC_RESERVE_BYTES as MCC_RESERVE_BYTES
+from mccprobe.objects.binary.reserve import reserve_of, reserves_of
 from mccprobe.objects.model.occupancy import Demand, Occupancy, disagreements, estimate
 
 SPILL_THRESHOLD_BYTES = 16  # the article's kernel has 8 bytes "of the metadata level" and no spill (section 22.2)
-MCC_RESERVE_BYTES = 20  # 37,396 = 37,376 + 20 (mtgpu.md 3.4) [I]
 ASSEMBLY_RESERVE_BYTES = 128  # 65,664 = 65,536 + 128, 9,728 + 128 in a public hand-written kernel [I]
 RESERVE_ALIGNMENT = 128  # shared memory of tiles comes in multiples of it
 LARGEST_BLOCK = 1024  # threads; assumed where neither the user nor the metadata says
@@ -29,7 +30,7 @@ UNITS = {
     "instructions": "instructions",
     "code_bytes": "bytes",
     "occupancy.blocks_per_mp": "blocks/multiprocessor",
-    "occupancy.percent": "percent of the threads (AMD: waves) that a multiprocessor can hold",
+    "occupancy.percent": "percent of the threads, in whole warps (AMD: waves), that a multiprocessor can hold",
 }
 
 
@@ -56,12 +57,18 @@ class PrivateMemory:
 
 @dataclass(frozen=True)
 class InstructionMix:
-    """count: None with a reason. pipes: name -> instructions. source: what was counted, and by whom."""
+    """count: None with a reason. pipes: name -> instructions. source: what was counted, and by whom.
+
+    marks: certainty -> instructions where a table named them, {} where a disassembler did. names_mma: False where the
+    source has no encoding of MMA, so that 0 of them would say nothing.
+    """
 
     count: int | None
     pipes: Mapping[str, int] = field(default_factory=dict)
     source: str = ""
     reason: str = ""
+    marks: Mapping[str, int] = field(default_factory=dict)
+    names_mma: bool = True
 
 
 @dataclass(frozen=True)
@@ -128,12 +135,18 @@ class KernelResources:
             "spills": None if kernel.spills is None else dict(kernel.spills),
             "has_barrier": self.has_barrier,
             "max_block_size": kernel.max_block_size,
+            "max_block_size_note": largest_block_note(kernel),
             "code_bytes": kernel.code_bytes,
+            "const_calc": None
+            if kernel.const_calc is None
+            else {"function": kernel.const_calc, "code_bytes": kernel.const_calc_bytes},
             "instructions": self.mix.count,
             "instruction_mix": {
                 "pipes": dict(self.mix.pipes),
                 "source": self.mix.source,
                 "reason": self.mix.reason,
+                "marks": dict(self.mix.marks) or None,
+                "names_mma": self.mix.names_mma if is_mtgpu(kernel) and self.mix.count is not None else None,
             },
             "occupancy": [entry.to_dict() for entry in self.occupancy],
             "sources": sources(kernel, self.mix),
@@ -196,24 +209,37 @@ def block_size_of(kernel: KernelMetadata, options: Options) -> tuple[int | None,
     return LARGEST_BLOCK, f"assumed: the largest block, {LARGEST_BLOCK} threads"
 
 
+def largest_block_note(kernel: KernelMetadata) -> str:
+    """What the largest block of the metadata is worth, "" where it may be believed."""
+    if is_mtgpu(kernel) and kernel.max_block_size == 1:
+        return "1 in the metadata: mcc writes it for kernels of any size, so it says nothing"
+    return ""
+
+
 def split_shared(kernel: KernelMetadata, declared: int | None) -> SharedMemory:
     """Declared shared memory and the toolchain's reserve. For MTGPU the metadata gives the sum alone."""
     total = kernel.shared_memory_bytes
+    reserve = reserve_of(kernel.target)
     if total is None:
         return SharedMemory(None, declared, None, "unknown" if declared is None else "known")
     if not is_mtgpu(kernel):
         return SharedMemory(total, total, 0, "known")
     if declared is not None and 0 <= declared <= total:
         reserved = total - declared
-        known = {MCC_RESERVE_BYTES: "as mcc reserves", ASSEMBLY_RESERVE_BYTES: "as hand assembly reserves",
-                0: "no reserve: hand assembly, or -mtgpu-alloc-shared-memory-from-zero"}  # fmt: skip
+        known = {
+            **dict.fromkeys(reserves_of(kernel.target), "as mcc reserves, rounded up to an alignment"),
+            ASSEMBLY_RESERVE_BYTES: "as hand assembly reserves",
+            0: "no reserve: hand assembly, or -mtgpu-alloc-shared-memory-from-zero",
+        }
+        if reserved == reserve:
+            known[reserved] = "as mcc reserves"
         return SharedMemory(total, declared, reserved, "known", known.get(reserved, "a reserve not seen elsewhere"))
     if total == 0:
         return SharedMemory(0, 0, 0, "known")
-    if total % RESERVE_ALIGNMENT == MCC_RESERVE_BYTES:
+    if reserve is not None and total % RESERVE_ALIGNMENT == reserve:
         return SharedMemory(
-            total, total - MCC_RESERVE_BYTES, MCC_RESERVE_BYTES, "inferred",
-            f"a multiple of {RESERVE_ALIGNMENT} and {MCC_RESERVE_BYTES} more, as mcc reserves [I]",
+            total, total - reserve, reserve, "inferred",
+            f"a multiple of {RESERVE_ALIGNMENT} and {reserve} more, as mcc reserves [I]",
         )  # fmt: skip
     if total % RESERVE_ALIGNMENT == 0 and total > ASSEMBLY_RESERVE_BYTES:
         note = (
@@ -221,8 +247,15 @@ def split_shared(kernel: KernelMetadata, declared: int | None) -> SharedMemory:
             "with -mtgpu-alloc-shared-memory-from-zero there is no reserve"
         )
     else:
-        note = f"mcc reserves {MCC_RESERVE_BYTES} bytes, hand assembly {ASSEMBLY_RESERVE_BYTES} [I]"
+        note = f"mcc reserves {_reserve_text(kernel.target)}, hand assembly {ASSEMBLY_RESERVE_BYTES} bytes [I]"
     return SharedMemory(total, None, None, "unknown", note)
+
+
+def _reserve_text(target: str) -> str:
+    reserve = reserve_of(target)
+    if reserve is None:
+        return f"a number of bytes on {target or 'this architecture'} that is not public"
+    return f"{reserve} bytes on {target}, rounded up to the alignment of what is declared"
 
 
 def judge_private(kernel: KernelMetadata, threshold: int) -> PrivateMemory:

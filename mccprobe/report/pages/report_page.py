@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from mccprobe.inspection.disasm import ImageView
+from mccprobe.inspection.published import Comparison, scalar_text
+from mccprobe.inspection.resources import ResourceReport
 from mccprobe.objects.model.estimate import Occupancy
+from mccprobe.objects.model.occupancy import STANDING_NOTES
 from mccprobe.objects.model.resources import KernelResources
-from mccprobe.report.disasm_record import ImageView
 from mccprobe.report.disasm_text import figures
 from mccprobe.report.pages.bisect_page import headline_name, short_name
 from mccprobe.report.pages.blocks import (
@@ -25,9 +30,7 @@ from mccprobe.report.pages.blocks import (
     sections,
 )
 from mccprobe.report.pages.resource_figures import loop_figure, occupancy_figure, pipes_figure
-from mccprobe.report.published import Comparison, scalar_text
 from mccprobe.report.render_resources import OVERVIEW, kernel_facts, occupancy_phrase, overview_row
-from mccprobe.report.resources_record import ResourceReport
 
 KERNELS_DRAWN = 8  # with figures and all values; the others stand in the overview
 KERNELS_LISTED = 2000  # of the overview
@@ -123,14 +126,14 @@ def _kernel(at: int, kernel: KernelResources, report: ResourceReport) -> list[Bl
     image = report.functions.get(at)
     pairs = tuple((label, code(text) if label in _CODE else Cell(text)) for label, text in kernel_facts(kernel))
     blocks: list[Block] = [Facts((("kernel", code(kernel.title)), *pairs))]
-    blocks += _occupancy(f"k{at}", kernel)
+    blocks += _occupancy(f"k{at}", kernel, report.kernels[:at])
     blocks += _code(f"k{at}", kernel, image)
     if kernel.kernel.unknown_keys:
         blocks.append(Paragraph(f"Keys of the metadata that are not known: {', '.join(kernel.kernel.unknown_keys)}."))
     return blocks
 
 
-def _occupancy(key: str, kernel: KernelResources) -> list[Block]:
+def _occupancy(key: str, kernel: KernelResources, before: Sequence[KernelResources]) -> list[Block]:
     blocks: list[Block] = []
     figure = occupancy_figure(key, kernel.occupancy)
     if figure is not None:
@@ -141,7 +144,9 @@ def _occupancy(key: str, kernel: KernelResources) -> list[Block]:
     if first.block_size is not None:
         caption += f", for {first.block_size:,} threads a block ({first.block_size_source})"
     blocks.append(Table(caption, ("model", "answer", "next step"), rows))
-    notes = tuple(dict.fromkeys([*(note for entry in kernel.occupancy for note in entry.notes), *kernel.notes]))
+    told = {note for other in before for entry in other.occupancy for note in entry.notes} & STANDING_NOTES
+    every = [*(note for entry in kernel.occupancy for note in entry.notes), *kernel.notes]
+    notes = tuple(note for note in dict.fromkeys(every) if note not in told)
     if notes:
         blocks.append(Notes(notes))
     return blocks

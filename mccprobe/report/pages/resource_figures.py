@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from mccprobe.base.console import number_of
+from mccprobe.inspection.disasm import FunctionView
 from mccprobe.objects.isa.pipes import MATRIX_PIPES
 from mccprobe.objects.isa.records import Instruction
 from mccprobe.objects.isa.words import EMPTY_SLOT, SLOTS_PER_WORD
 from mccprobe.objects.model.estimate import Limit, Occupancy
-from mccprobe.report.disasm_record import FunctionView
 from mccprobe.report.disasm_text import statement
 from mccprobe.report.pages.blocks import Cell, Figure, Kind, Size, Table, code, number
 from mccprobe.report.pages.canvas import rectangles

@@ -22,5 +22,6 @@ TARGET = Target(
     find=_find,
     device=True,
     compile_only=True,
+    space=DATA / "search.toml",
     absent="no other GPU's figures for a .mu source; apt-get install clang-14 lld-14",
 )

@@ -22,6 +22,7 @@ from mccprobe.base.process import RunResult, RunSpec, run
 from mccprobe.targets import sim
 from mccprobe.targets.flags.levels import is_device_level, levels_in
 from mccprobe.targets.llvm import locate
+from mccprobe.targets.llvm.command import names_architecture
 from mccprobe.targets.llvm.driver import ClangDriver
 from mccprobe.targets.protocol import Capabilities
 
@@ -158,7 +159,7 @@ def device_arguments(args: Sequence[str]) -> list[str]:
     kept: list[str] = []
     rest = iter(args)
     for argument in rest:
-        if argument in ("-mllvm", "-Xclang", "-x", "-o"):
+        if argument in ("-mllvm", "-Xclang", "-x", "-o") or (names_architecture(argument) and "=" not in argument):
             value = next(rest, "")
             musa = value.lstrip("-").startswith(("mtgpu-", "FenceSetting", "misched=mtgpu-"))
             if value and argument in ("-mllvm", "-Xclang") and not musa:

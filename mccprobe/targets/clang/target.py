@@ -6,9 +6,11 @@ from functools import partial
 from pathlib import Path
 
 from mccprobe.targets.inventory import Entry, entry_of
+from mccprobe.targets.llvm.data_files import PASSES
 from mccprobe.targets.protocol import Choice, Target, Wanted
 
 DATA = Path(__file__).parent / "data"
+SPACE = DATA / "search.toml"  # also for a target that has none
 
 
 def _find(wanted: Wanted) -> Choice:
@@ -45,7 +47,11 @@ TARGET = Target(
     listed=_listed,
     path_option="compiler",
     programs=True,
+    stock=True,
     cxx_arguments=("--driver-mode=g++",),
     absent="C and C++ programs cannot be bisected; apt-get install clang-14",
     options_of="clang",
+    flag_data=DATA / "flags.toml",
+    pass_data=PASSES,
+    space=SPACE,
 )

@@ -1,6 +1,6 @@
 """The flag catalogue: from what a user types to compiler arguments, and what is known of each flag.
 
-Data: flags/data/*.toml (format: reports/flag-catalogue.schema.json) and files of the user, which
+Data: `flags.toml` of each target (format: reports/flag-catalogue.schema.json) and files of the user, which
 replace entries of the same name. A bare name goes through the catalogue; a text with a leading dash
 is taken as it stands, and whether the compiler accepts it is found out by asking the compiler.
 """
@@ -15,6 +15,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from mccprobe.base.errors import AmbiguousFlag, BadDataFile, UnknownFlag
+from mccprobe.targets import registry
 from mccprobe.targets.flags.datafile import Table, nearest, read_toml, shorten
 from mccprobe.targets.flags.entries import (
     UNKNOWN,
@@ -39,7 +40,6 @@ __all__ = [
     "normalise_option",
 ]
 
-DATA = Path(__file__).parent / "data"
 MAX_TEXT = 4096  # characters of one flag; longer ones are no flags
 AS_IT_STANDS = "a flag with a leading dash is passed to the compiler as it stands"
 
@@ -217,13 +217,20 @@ def load_catalogue(extra: Sequence[Path] = ()) -> Catalogue:
     return _load(tuple(extra))
 
 
+def shipped_files() -> tuple[Path, ...]:
+    """The flag data of all targets, by the targets' names."""
+    ordered = sorted(registry.targets(), key=lambda target: target.name)
+    return tuple(target.flag_data for target in ordered if target.flag_data is not None)
+
+
 @cache
-def _shipped() -> Catalogue:
-    return _merge(Catalogue({}, {}), sorted(DATA.glob("*.toml")), replace=False)
+def _shipped(files: tuple[Path, ...]) -> Catalogue:
+    return _merge(Catalogue({}, {}), files, replace=False)
 
 
 def _load(extra: tuple[Path, ...]) -> Catalogue:
-    return _merge(_shipped(), extra, replace=True) if extra else _shipped()
+    shipped = _shipped(shipped_files())
+    return _merge(shipped, extra, replace=True) if extra else shipped
 
 
 def _merge(base: Catalogue, paths: Iterable[Path], *, replace: bool) -> Catalogue:

@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import Literal, cast
 
+from mccprobe.targets import registry
 from mccprobe.targets.flags.datafile import Table, shorten
 from mccprobe.targets.flags.given import CompilerFlag
 
@@ -21,7 +22,6 @@ _SEPARATORS = ("=", " ")
 _TYPES = ("bool", "enum", "int", "string")
 _RISKS = ("promise", "unsafe", "ineffective", "fault")
 CONFIDENCES = {"S": "seen in source, log or document", "I": "inferred", "A": "the article alone says it"}
-_COMPILERS = ("mcc", "clang")
 _NAME = re.compile(r"###|[A-Za-z0-9][A-Za-z0-9_.-]*")
 
 
@@ -130,8 +130,9 @@ def read_flag(table: Table) -> Flag:
     if flag.type == "enum" and not flag.values:
         table.fail("values", "is empty; an enum lists what it allows")
     for index, compiler in enumerate(flag.compilers):
-        if compiler not in _COMPILERS:
-            table.fail(f"compilers[{index}]", f"{shorten(compiler)} is not one of {', '.join(_COMPILERS)}")
+        if compiler not in registry.compilers():
+            known = ", ".join(registry.compilers())
+            table.fail(f"compilers[{index}]", f"{shorten(compiler)} is not one of {known}")
     return flag
 
 

@@ -42,6 +42,7 @@ TAKES_NEXT = frozenset(
         "-Xmicrosoft-visualc-tools-root", "-Xoffload-linker", "-Xopenmp-target", "-Xpreprocessor", "-z",
     )
 )  # fmt: skip
+_ARCHITECTURE = ("--offload-arch", "--cuda-gpu-arch")  # joined with "=" in clang; MUSA projects also give two words
 # for one of several compiles: -Xarch_mp_22 ARG
 _TAKE_NEXT_TOO = ("-Xarch_", "-Xopenmp-target=", "-Xoffload-linker-")
 SOURCE_SUFFIXES = frozenset(
@@ -69,10 +70,12 @@ _WRITES_BESIDE = frozenset(
 )  # fmt: skip
 # they end the compile before the object, or name an output: mccprobe's own to set
 _OWN = frozenset(
-    ("-c", "-S", "-E", "-M", "-MM", "-o", "--output", "-###", "-fsyntax-only", "-emit-llvm", "--preprocess",
+    ("-c", "-dc", "-S", "-E", "-M", "-MM", "-o", "--output", "-###", "-fsyntax-only", "-emit-llvm", "--preprocess",
      "--compile", "--assemble")
 )  # fmt: skip
-_OUTPUT = frozenset(("-c", "--compile", "-o", "--output"))  # of these, what a compile command of a build log has
+_OUTPUT = frozenset(
+    ("-c", "-dc", "--compile", "-o", "--output", "--cuda-device-only", "--musa-device-only", "--musa-device-obj-only")
+)  # of these, what a compile command of a build log has
 
 
 @dataclass(frozen=True)
@@ -102,7 +105,7 @@ def split_arguments(args: Sequence[str]) -> Arguments:
         if not argument.startswith("-") or argument == "-":
             inputs.append(argument)
         else:
-            if argument in TAKES_NEXT or argument.startswith(_TAKE_NEXT_TOO):
+            if argument in TAKES_NEXT or argument in _ARCHITECTURE or argument.startswith(_TAKE_NEXT_TOO):
                 taken = 4 if _is_clang_pair(args[index : index + 4]) else 2
             options.append(tuple(args[index : index + taken]))
         index += taken
@@ -112,6 +115,11 @@ def split_arguments(args: Sequence[str]) -> Arguments:
 def _is_clang_pair(four: Sequence[str]) -> bool:
     """`-Xclang -mllvm -Xclang X`: an option of cc1 and its value, one at a time."""
     return len(four) == 4 and four[0] == four[2] == "-Xclang" and four[1] in ("-mllvm", "-load", "-plugin")
+
+
+def names_architecture(argument: str) -> bool:
+    """True for the option that names a device architecture, joined with it or in front of it."""
+    return argument.partition("=")[0] in _ARCHITECTURE
 
 
 def split_response_text(text: str) -> list[str]:

@@ -17,7 +17,7 @@ from typing import Any
 from mccprobe.base.files import replace_file
 from mccprobe.targets.protocol import NOT_PROBED
 
-FORMAT_VERSION = 1  # of the cache file; another one is probed again
+FORMAT_VERSION = 2  # of the cache file; another one is probed again
 
 
 @dataclass

@@ -125,11 +125,13 @@ class LogSummary:
             raise TypeError("at")
         if not isinstance(around, list) or not all(isinstance(line, str) for line in around):
             raise TypeError("around")
+        if not isinstance(entry["function"], str) or not isinstance(entry["function_from"], str):
+            raise TypeError("function")
         if type(entry["total"]) is not int or type(entry["ran"]) is not int:
             raise TypeError("total")
         return cls(
             entry["total"], entry["ran"], None if at is None else PassExecution(*at),
-            str(entry["function"]), str(entry["function_from"]), tuple(around),
+            entry["function"], entry["function_from"], tuple(around),
         )  # fmt: skip
 
 

@@ -186,16 +186,20 @@ class _Probe:
         if not device:
             self._note("no device compile is shown, so nothing can be replayed")
             return
-        ran = {}
-        for limit in (-1, 1):
+        ran, objects = {}, {}
+        for limit in (-1, 0, 1):
             output, option = str(self.folder / f"at{limit}.o"), f"-opt-bisect-limit={limit}"
             result = self._run(back_end_argv(device[0], "", output, language="", options=[option]))
             if not result.ok:
                 self._note(f"the device compile with {option} fails: {_why(result)}")
                 return
             ran[limit] = result.stderr_text.count(_RUNNING)
+            objects[limit] = Path(output).read_bytes() if Path(output).is_file() else b""
         if not ran[-1]:
             self._note("-mllvm -opt-bisect-limit=-1 prints no BISECT lines")
+            return
+        if objects[0] == objects[-1] and not ran[0]:
+            self._note("-opt-bisect-limit has no effect: limit 0 and no limit give the same object")
             return
         self.found.bisect = True
         self._note(f"the probe kernel runs {ran[-1]} pass executions at -O2")

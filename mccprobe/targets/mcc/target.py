@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING
 
 from mccprobe.base.errors import CompilerNotFound, MccprobeError, ToolchainError
 from mccprobe.targets.inventory import Entry, entry_of
+from mccprobe.targets.llvm.data_files import PASSES
 from mccprobe.targets.protocol import Choice, Target, Toolchain, Wanted
 
 if TYPE_CHECKING:
     from mccprobe.targets.mcc.toolchain import MccPaths
 
 DATA = Path(__file__).parent / "data"
+ISA = "mtgpu"  # what binary formats and listings call its instruction set
 
 
 def _paths(wanted: Wanted) -> MccPaths:
@@ -39,7 +41,8 @@ def _find(wanted: Wanted, told: str = "") -> Choice:
 def _automatic(wanted: Wanted) -> Choice | None:
     from mccprobe.targets.mcc.toolchain import find_mcc
 
-    if not wanted.device or wanted.options.get("compiler"):
+    named = wanted.options.get("mcc") or wanted.options.get("musa_path")
+    if wanted.options.get("compiler") or not (wanted.device or named):
         return None
     found = find_mcc(_paths(wanted))
     if found.path is None:
@@ -96,7 +99,12 @@ TARGET = Target(
     own_tools=True,
     graded=True,
     health_tool="mthreads-gmi",
+    suffixes=(".mu", ".cu"),  # .cu: gpu-compute-driver-bench's gen.sh, sgl-kernel
     wrapped="mcc",
-    absent="nothing can be said of a user's own .mu kernel; install the MUSA SDK, or name it with --mcc PATH",
+    absent="nothing can be said of a user's own .mu or .cu kernel; install the MUSA SDK, or name it with --mcc PATH",
     options_of="mcc",
+    flag_data=DATA / "flags.toml",
+    pass_data=(*PASSES, DATA / "passes.toml"),
+    space=DATA / "search.toml",
+    assumptions=DATA / "assumptions.toml",
 )

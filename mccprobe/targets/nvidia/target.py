@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mccprobe.objects.binary.records import KernelMetadata
+from mccprobe.targets.mcc.target import TARGET as MCC
 from mccprobe.targets.protocol import Choice, ResourceText, Target, Wanted
 
 
@@ -29,5 +30,6 @@ TARGET = Target(
     device=True,
     real_device=True,
     absent="nothing of mcc is missing; kernels cannot be checked on an NVIDIA GPU",
+    space=MCC.space,
     printed=ResourceText("nvcc", ("-Xptxas", "-v"), _parse, "not counted: ptxas tells resources only"),
 )

@@ -1,6 +1,6 @@
 """Which machine passes may be searched in mixes of their input and output, and the evidence for it.
 
-Data: passes/data/mixes.toml. A pass is searched only where random mixes of a *correct* run of it were
+Data: targets/llvm/data/mixes.toml. A pass is searched only where random mixes of a *correct* run of it were
 never wrong: everything else accuses a right pass.
 """
 
@@ -12,8 +12,8 @@ from functools import cache
 from pathlib import Path
 
 from mccprobe.base.errors import BadDataFile
+from mccprobe.targets.llvm.data_files import MIXES
 
-DATA = Path(__file__).parent / "data" / "mixes.toml"
 SCHEMA_VERSION = 1
 
 
@@ -33,7 +33,7 @@ class MixEvidence:
 
 
 @cache
-def mix_evidence(path: Path = DATA) -> dict[str, MixEvidence]:
+def mix_evidence(path: Path = MIXES) -> dict[str, MixEvidence]:
     """Pass argument -> evidence. Raises BadDataFile."""
     try:
         data = tomllib.loads(path.read_text("utf-8"))

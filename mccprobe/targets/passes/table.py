@@ -1,28 +1,26 @@
 """The pass table: what the bisect log calls a pass, its argument, and what switches it off.
 
-Data: passes/data/*.toml (collected from real compilers, see there). The files are read when a title
-is first looked up, the likely one first: a class name of the new pass manager needs only
-llvm-ir.toml. The data ships with mccprobe, so a damaged entry is found by the tests; at run time it
-is a BadDataFile all the same.
+Data: `pass_data` of each target (collected from real compilers, see there). The files are read when a title
+is first looked up, the likely one first: a class name of the new pass manager needs only the first. The data
+ships with mccprobe, so a damaged entry is found by the tests; at run time it is a BadDataFile all the same.
 """
 
 from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any, Literal, get_args
 
 from mccprobe.base.errors import BadDataFile
+from mccprobe.targets import registry
 
 Kind = Literal["ir", "codegen-ir", "isel", "machine"]
 
-DATA = Path(__file__).parent / "data"
 SCHEMA_VERSION = 1
-IR_FILE, CODEGEN_FILE, MTGPU_FILE = "llvm-ir.toml", "llvm-codegen.toml", "mtgpu.toml"
 
 _CLASS_NAME = re.compile(r"(?:\w+::)*[A-Z]\w*Pass(?:<.*>)?")
 _LIST_KEYS = frozenset({"titles", "neutralisers", "partial"})
@@ -54,17 +52,20 @@ class PassInfo:
 
 
 class PassTable:
-    """Lookup by title over data files that are read one after the other, as needed."""
+    """Lookup by title over data files that are read one after the other, as needed.
 
-    def __init__(self, folder: Path = DATA) -> None:
-        self._folder = folder
-        self._files: dict[str, dict[str, PassInfo]] = {}
+    files: the first has the passes of the mid-end, the second those of the code generator.
+    """
+
+    def __init__(self, files: Sequence[Path]) -> None:
+        self.files = tuple(files)
+        self._read: dict[Path, dict[str, PassInfo]] = {}
 
     def find(self, title: str) -> PassInfo | None:
         """The pass of this title, also without "(anonymous namespace)::" and template arguments."""
         names = _spellings(title)
-        likely = (IR_FILE, CODEGEN_FILE) if _CLASS_NAME.fullmatch(names[-1]) else (CODEGEN_FILE, IR_FILE)
-        for file in (*likely, MTGPU_FILE):
+        likely = self.files if _CLASS_NAME.fullmatch(names[-1]) else (*self.files[1:2], *self.files[:1])
+        for file in dict.fromkeys((*likely, *self.files)):
             entries = self._entries(file)
             for name in names:
                 if name in entries:
@@ -73,19 +74,25 @@ class PassTable:
 
     def passes(self) -> Iterator[PassInfo]:
         """Every title of every file."""
-        for file in (IR_FILE, CODEGEN_FILE, MTGPU_FILE):
+        for file in self.files:
             yield from self._entries(file).values()
 
-    def _entries(self, file: str) -> dict[str, PassInfo]:
-        if file not in self._files:
-            self._files[file] = _read(self._folder / file)
-        return self._files[file]
+    def _entries(self, file: Path) -> dict[str, PassInfo]:
+        if file not in self._read:
+            self._read[file] = _read(file)
+        return self._read[file]
+
+
+def load_pass_table(toolchain: str = "") -> PassTable:
+    """The passes of one toolchain, or of all where it is not named; reads nothing until a title is looked up."""
+    named = registry.find(toolchain)
+    data = named.pass_data if named is not None else ()
+    return _table(data or tuple(dict.fromkeys(file for target in registry.targets() for file in target.pass_data)))
 
 
 @cache
-def load_pass_table() -> PassTable:
-    """The table that ships with mccprobe; reads nothing until a title is looked up."""
-    return PassTable()
+def _table(files: tuple[Path, ...]) -> PassTable:
+    return PassTable(files)
 
 
 def guess_kind(title: str) -> Kind:

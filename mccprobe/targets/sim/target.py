@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from mccprobe.targets.mcc.target import TARGET as MCC
 from mccprobe.targets.protocol import Choice, Target, Wanted
 
 
@@ -34,4 +35,7 @@ TARGET = Target(
     sdk_headers=True,
     absent="the shipped kernels cannot be tried without mcc; apt-get install clang-14 lld-14 llvm-14-dev",
     options_of="clang",
+    pass_data=MCC.pass_data,
+    space=MCC.space,
+    assumptions=MCC.assumptions,
 )

@@ -121,7 +121,8 @@ class KernelTimer:
 class ProcessTimer:
     """Wall clock of an ordinary program, started anew for each reading, in an empty folder or `run_in`.
 
-    resolution_ms: what starting and ending a program that does nothing takes here.
+    stdin: the file on standard input, None for nothing. resolution_ms: what starting and ending a program that does
+    nothing takes here.
     """
 
     argv: Sequence[str]
@@ -130,11 +131,13 @@ class ProcessTimer:
     resolution_ms: float = 0.0
     label: str = WALL
     kernel_performance: bool = False
+    stdin: Path | None = None
 
     def read(self, ordinal: int) -> Reading:
         with tempfile.TemporaryDirectory(prefix="mccprobe-bench-") as folder:
             env = {**os.environ, "TMPDIR": folder}
-            result = run(RunSpec(self.argv, cwd=self.run_in or Path(folder), env=env, timeout_s=self.timeout_s))
+            where = self.run_in or Path(folder)
+            result = run(RunSpec(self.argv, cwd=where, env=env, timeout_s=self.timeout_s, stdin=self.stdin))
         if result.returncode != 0 or result.timed_out:
             return Reading(None, Verdict.UNRESOLVED, f"{self.argv[0]}: {result.describe()}", "")
         digest = hashlib.sha256(result.stdout).hexdigest() + f":{result.stdout_bytes}"

@@ -159,7 +159,7 @@ def default_case(kernel: KernelSpec, toolchain: str) -> Case:
 
 def bench_programs(
     commands: Sequence[Sequence[str]], *, rounds: int, warmups: int, confidence: float, run_in: Path | None,
-    timeout_s: float, hooks: Hooks,
+    timeout_s: float, hooks: Hooks, stdin: Path | None = None,
 ) -> Measurement:  # fmt: skip
     """Wall clock of one ordinary program, or of two in turn whose outputs must be the same."""
     floor = process_floor_ms()
@@ -167,7 +167,7 @@ def bench_programs(
     if len(names) == 2 and names[0] == names[1]:
         names = [f"{names[0]} (first)", f"{names[1]} (second)"]
     sides = [
-        Side(name, ProcessTimer(tuple(command), run_in, timeout_s, floor))
+        Side(name, ProcessTimer(tuple(command), run_in, timeout_s, floor, stdin=stdin))
         for name, command in zip(names, commands, strict=True)
     ]
     return measure(sides, rounds=rounds, warmups=warmups, warm_runs=warmups, confidence=confidence, tell=hooks.reading)

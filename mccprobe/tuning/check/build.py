@@ -31,6 +31,7 @@ from mccprobe.targets.llvm.command import (
     compile_options,
     link_options,
     mllvm_value,
+    names_architecture,
     split_arguments,
 )
 from mccprobe.targets.llvm.jobs import option_key
@@ -177,7 +178,7 @@ class _Build:
             if not (mllvm_value(group) and option_key(mllvm_value(group)) in keys)
             and not (level and is_level(group[0])) and group not in flags
         ]  # fmt: skip
-        named = any(group[0].startswith(("--offload-arch=", "--cuda-gpu-arch=")) for group in (*kept, *flags))
+        named = any(names_architecture(group[0]) for group in (*kept, *flags))
         arch = [] if named or not self.device else [f"--offload-arch={self.arch}"]
         options = [argument for group in kept for argument in group]
         return [*arch, *compile_options(split_arguments(options))]

@@ -13,9 +13,9 @@ from typing import Any
 from mccprobe.base.console import json_text
 from mccprobe.base.errors import MccprobeError
 from mccprobe.build.device_source import SourceOptions
+from mccprobe.inspection.resources import ReportRequest, ResourceReport, report_on
 from mccprobe.objects.model.resources import Options
 from mccprobe.oracle.verdict import Verdict
-from mccprobe.report.resources_record import ReportRequest, ResourceReport, report_on
 from mccprobe.targets import registry
 from mccprobe.targets.mcc.toolchain import MccPaths
 from mccprobe.targets.protocol import Toolchain

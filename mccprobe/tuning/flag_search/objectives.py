@@ -33,7 +33,7 @@ from mccprobe.tuning.bench.clock import KernelTimer, ProcessTimer, Timer, events
 from mccprobe.tuning.bench.session import default_case
 from mccprobe.tuning.check.build import BuiltKernel
 from mccprobe.tuning.flag_search.shares import Measured, Meter, Share, exact_share, median_of, paired
-from mccprobe.tuning.flag_search.subjects import CompiledKernel, GatedKernel, Made, Subject
+from mccprobe.tuning.flag_search.subjects import CompiledKernel, GatedKernel, Made, OrdinaryProgram, Subject
 
 EXECUTABLE = 0x4  # SHF_EXECINSTR
 REPEATS = 5  # of a noisy count, for the table
@@ -121,6 +121,10 @@ def _spills(path: Path) -> int | None:
     return total
 
 
+def _stdin_of(subject: Subject) -> Path | None:
+    return subject.stdin if isinstance(subject, OrdinaryProgram) else None
+
+
 # ---- instructions retired -------------------------------------------------------------------------
 
 
@@ -128,14 +132,14 @@ PERF = ("perf", "stat", "-x,", "-e", "instructions:u", "-o", "{log}", "--")
 CACHEGRIND = ("valgrind", "--tool=cachegrind", "--cache-sim=no", "--cachegrind-out-file=/dev/null", "--log-file={log}")
 
 
-def perf_count(argv: Sequence[str], timeout_s: float) -> Measured:
+def perf_count(argv: Sequence[str], timeout_s: float, stdin: Path | None = None) -> Measured:
     """User-mode instructions by the processor's own counter."""
-    return _instructions(PERF, argv, timeout_s, _perf_value)
+    return _instructions(PERF, argv, timeout_s, _perf_value, stdin)
 
 
-def valgrind_count(argv: Sequence[str], timeout_s: float) -> Measured:
+def valgrind_count(argv: Sequence[str], timeout_s: float, stdin: Path | None = None) -> Measured:
     """Instructions that cachegrind executes; about 30 times slower than the program."""
-    return _instructions(CACHEGRIND, argv, timeout_s, _refs_value)
+    return _instructions(CACHEGRIND, argv, timeout_s, _refs_value, stdin)
 
 
 def _perf_value(text: str) -> float | None:
@@ -152,8 +156,9 @@ def _refs_value(text: str) -> float | None:
 
 
 def _instructions(
-    tool: Sequence[str], argv: Sequence[str], timeout_s: float, read: Callable[[str], float | None]
-) -> Measured:
+    tool: Sequence[str], argv: Sequence[str], timeout_s: float, read: Callable[[str], float | None],
+    stdin: Path | None,
+) -> Measured:  # fmt: skip
     """argv: of a program of ours by its whole path, or of one in PATH."""
     with tempfile.TemporaryDirectory(prefix="mccprobe-count-") as folder:
         log = Path(folder, "log")
@@ -165,7 +170,7 @@ def _instructions(
         scratch = Path(folder, "run")
         scratch.mkdir()
         env = {**os.environ, "TMPDIR": "."}  # its length, and that of the program's path, would be counted too
-        result = run(RunSpec([*command, name, *argv[1:]], cwd=scratch, env=env, timeout_s=timeout_s))
+        result = run(RunSpec([*command, name, *argv[1:]], cwd=scratch, env=env, timeout_s=timeout_s, stdin=stdin))
         if result.returncode is None or result.timed_out:
             return Measured(None, reason=f"{tool[0]}: {result.describe()}")
         text = log.read_text("utf-8", "replace") if log.is_file() else ""
@@ -201,7 +206,7 @@ class Instructions:
         self.exact = counts[0].value is not None and counts[0].value == counts[1].value
 
     def once(self, made: Made) -> Measured:
-        return self._count(self.subject.run_argv(made), self.timeout_s)
+        return self._count(self.subject.run_argv(made), self.timeout_s, _stdin_of(self.subject))
 
     def measure(self, made: Made, executor: Executor) -> Measured:
         taken = [self.once(made) for _ in range(1 if self.exact else REPEATS)]
@@ -225,6 +230,7 @@ class Clock:
     case: Case | None = None
     args: tuple[str, ...] = ()
     floor_ms: float = 0.0
+    stdin: Path | None = None
 
     def read(self, program: Path, ordinal: int) -> Measured:
         """Milliseconds of one run; none of a kernel whose output is not right."""
@@ -233,7 +239,9 @@ class Clock:
             built = replace(self.built, program=program)
             timer = KernelTimer(built, self.case, events_for(built), timeout_s=self.timeout_s)
         else:
-            timer = ProcessTimer((str(program), *self.args), timeout_s=self.timeout_s, resolution_ms=self.floor_ms)
+            timer = ProcessTimer(
+                (str(program), *self.args), timeout_s=self.timeout_s, resolution_ms=self.floor_ms, stdin=self.stdin
+            )
         reading = timer.read(ordinal)
         wrong = self.built is not None and reading.verdict is not Verdict.GOOD
         if reading.milliseconds is None or wrong:
@@ -267,7 +275,8 @@ class Time:
         if made.built is not None and isinstance(self.subject, GatedKernel):
             case = default_case(self.subject.kernel, self.subject.toolchain.name)
             return Clock(self.timeout_s, made.built, case)
-        return Clock(self.timeout_s, args=tuple(self.subject.run_argv(made)[1:]), floor_ms=self._floor_ms)
+        args = tuple(self.subject.run_argv(made)[1:])
+        return Clock(self.timeout_s, args=args, floor_ms=self._floor_ms, stdin=_stdin_of(self.subject))
 
     def _ask(self, executor: Executor, function: Callable[..., Any], *made: Made) -> Any:
         """A device may be another machine's; an ordinary process is timed on this one."""

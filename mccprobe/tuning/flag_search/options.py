@@ -11,12 +11,13 @@ from typing import Any
 
 from mccprobe.base.errors import InputError, JournalUnreadable, UsageError
 from mccprobe.base.paths import is_file, is_folder
+from mccprobe.bisection.passes.plan import stdin_file
 from mccprobe.oracle.kernel.lookup import find_kernel
 from mccprobe.oracle.kernel.shipped import DEFAULT_KERNEL, FILE_NAME, hint_of_shipped
 from mccprobe.oracle.kernel.spec import KernelSpec
 from mccprobe.targets import registry
 from mccprobe.targets.amdgcn.toolchain import amdgcn_toolchain
-from mccprobe.targets.choose import DEVICE_SUFFIXES, choose
+from mccprobe.targets.choose import choose
 from mccprobe.targets.llvm.command import is_source
 from mccprobe.targets.mcc.architecture import DEFAULT_ARCH
 from mccprobe.targets.mcc.toolchain import MccPaths
@@ -46,6 +47,7 @@ class SearchOptions:
     cases: str = "legacy"
     seeds: tuple[int, ...] = (1, 2, 3)
     run_args: tuple[str, ...] = ()
+    stdin: str | None = None
     bound: int = 256
     random_seed: int = 1
     storage: str | None = None
@@ -135,6 +137,8 @@ def _subject(options: SearchOptions, cache: Path) -> tuple[Subject, KernelSpec |
         return _compiled(options, path)
     if options.run_args:
         raise UsageError("--run-args goes with an ordinary source", hint="a kernel's program is run by its cases")
+    if options.stdin is not None:
+        raise UsageError("--stdin goes with an ordinary source", hint="a kernel's program is run by its cases")
     kernel = runnable_kernel(options.file)
     choice = kernel_toolchain(
         kernel, options.toolchain, mcc=options.mcc, musa_path=options.musa_path, cache=cache, compiler=options.compiler
@@ -147,7 +151,7 @@ def _subject(options: SearchOptions, cache: Path) -> tuple[Subject, KernelSpec |
 def _is_program(options: SearchOptions, path: Path) -> bool:
     if not is_file(path) or path.name == FILE_NAME or not is_source(path.name):
         return False
-    return path.suffix not in DEVICE_SUFFIXES and not is_file(path.absolute().parent / FILE_NAME)
+    return not registry.is_device_source(path.name) and not is_file(path.absolute().parent / FILE_NAME)
 
 
 def _program(
@@ -162,6 +166,7 @@ def _program(
     subject = OrdinaryProgram(
         path.absolute(), options.args, choice.toolchain, run_args=options.run_args, timeout_s=options.timeout,
         compile_timeout_s=options.compile_timeout, given=options.file, options=_options_of(options),
+        stdin=None if options.stdin is None else stdin_file(options.stdin),
     )  # fmt: skip
     return subject, None, (choice.told,) if choice.told else (), path
 

@@ -23,12 +23,13 @@ from pathlib import Path
 
 from mccprobe.base.errors import UsageError
 from mccprobe.oracle.kernel.spec import KernelSpec
+from mccprobe.targets import registry
+from mccprobe.targets.clang.target import SPACE as CLANG_SPACE
 from mccprobe.targets.flags.catalogue import Catalogue, ResolvedFlag, load_catalogue, normalise_option
 from mccprobe.targets.flags.datafile import Table, read_toml, shorten
 from mccprobe.targets.llvm.jobs import option_key
 
 GROUPS = ("scheduling", "memory", "ir", "define")
-DATA = Path(__file__).resolve().parent / "data"
 MAX_DIMENSIONS = 200  # singles alone are a trial each
 
 Point = tuple[int, ...]
@@ -119,12 +120,15 @@ class Space:
 
 def default_space(toolchain: str, kernel: KernelSpec | None) -> Space:
     """The shipped space for this toolchain, without -D parameters."""
-    names = {"mcc": "mcc", "sim": "mcc", "cuda": "mcc", "amdgcn": "amdgcn"}
-    return load_space(DATA / f"{names.get(toolchain, 'clang')}.toml", kernel)
+    target = registry.find(toolchain)
+    file = target.space if target is not None and target.space is not None else CLANG_SPACE
+    return load_space(file, kernel, name=file.parent.parent.name)
 
 
-def load_space(path: Path, kernel: KernelSpec | None) -> Space:
+def load_space(path: Path, kernel: KernelSpec | None, *, name: str = "") -> Space:
     """Read a space file. kernel: whose parameters may be searched, None for none.
+
+    name: of the space, the file's where it is empty.
 
     Raises BadDataFile, UnknownFlag, AmbiguousFlag, UsageError.
     """
@@ -141,7 +145,7 @@ def load_space(path: Path, kernel: KernelSpec | None) -> Space:
         if any(dimension.key == other.key for other in found[:at]):
             top.fail("flag", f"{dimension.name} is there twice", hint='its values go into one entry: values = [...]')
     found.sort(key=lambda one: GROUPS.index(one.group))  # stable: the file's order inside a group
-    return Space(tuple(found), path.stem)
+    return Space(tuple(found), name or path.stem)
 
 
 def _flag(table: Table, catalogue: Catalogue) -> Dimension:

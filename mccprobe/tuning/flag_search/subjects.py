@@ -22,9 +22,10 @@ from mccprobe.build.executor import Executor
 from mccprobe.build.record import of_command
 from mccprobe.build.step import compile_unit, link_program
 from mccprobe.build.store import disk_errors
-from mccprobe.oracle.checks import Expected, Oracle, ReferenceOracle, observe_in
+from mccprobe.oracle.checks import Expected, Oracle, ReferenceOracle, observe_files
 from mccprobe.oracle.kernel.spec import KernelSpec
 from mccprobe.oracle.verdict import Outcome, Verdict
+from mccprobe.oracle.written import stable
 from mccprobe.targets.amdgcn.toolchain import AmdgcnToolchain
 from mccprobe.targets.flags.levels import replaces
 from mccprobe.targets.llvm.command import (
@@ -270,8 +271,9 @@ def judge_beside(program: Path, scratch: Path, reference: Path, *, oracle: Oracl
 
 
 class OrdinaryProgram:
-    """One source of an ordinary program; right is what the build without flags prints.
+    """One source of an ordinary program; right is what the build without flags prints and writes into its folder.
 
+    stdin: the file that it reads from standard input, None for nothing; it is of this machine, so runs are, too.
     args: as for the compiler: options, further sources, objects and libraries, which are built once, without flags.
     """
 
@@ -281,7 +283,9 @@ class OrdinaryProgram:
     def __init__(
         self, source: Path, args: Sequence[str], toolchain: Toolchain, *, run_args: Sequence[str] = (),
         timeout_s: float = 60.0, compile_timeout_s: float = 300.0, given: str = "", options: Sequence[str] = (),
+        stdin: Path | None = None,
     ) -> None:  # fmt: skip
+        self.stdin = stdin
         self.source, self.args, self.toolchain = source, split_arguments(args), toolchain
         self.run_args, self.timeout_s, self.compile_timeout_s = tuple(run_args), timeout_s, compile_timeout_s
         self.name, self.given, self.options = source.name, given or str(source), tuple(options)
@@ -322,22 +326,25 @@ class OrdinaryProgram:
     def expect(self, made: Made, executor: Executor) -> None:
         """Take what this build prints for right. Raises OracleUnusable if two runs differ or it gives no answer."""
         seen = []
-        see = partial(observe_in, args=self.run_args, timeout_s=self.timeout_s)
+        see = partial(observe_files, args=self.run_args, timeout_s=self.timeout_s, stdin=self.stdin)
         program = Path(str(made.program))
         for _ in range(REFERENCE_RUNS):
             with tempfile.TemporaryDirectory(prefix="run-", dir=made.folder) as scratch:
-                result = executor.run_program(see, program, Path(scratch))
+                observation = self._run(executor, see, program, Path(scratch))
+            result = observation.result
             if result.returncode is None or result.timed_out or result.stdout_bytes > len(result.stdout):
                 raise OracleUnusable(
                     f"{self.name} without flags gives no answer: {result.describe()}", hint="raise --timeout"
                 )
-            seen.append(Expected(result.stdout, result.returncode))
-        if seen[0] != seen[1]:
+            seen.append(Expected(result.stdout, result.returncode, observation.files))
+        if (seen[0].stdout, seen[0].returncode) != (seen[1].stdout, seen[1].returncode):
             raise OracleUnusable(
                 f"{self.name} prints something else at each run, so nothing can be held against it",
                 hint="make the program deterministic",
             )
-        self._oracle = ReferenceOracle(seen[0], self.run_args, self.timeout_s)
+        files, others = stable(seen[0].files or (), seen[1].files or ())
+        expected = replace(seen[0], files=files, unstable=others)
+        self._oracle = ReferenceOracle(expected, self.run_args, self.timeout_s, stdin=self.stdin)
         self._reference = made.folder.parent / "reference"
         with disk_errors(self._reference):
             shutil.copy2(program, self._reference)
@@ -348,13 +355,18 @@ class OrdinaryProgram:
             self.expect(made, executor)
         assert self._oracle is not None and made.program is not None
         with tempfile.TemporaryDirectory(prefix="run-", dir=made.folder) as scratch:
-            first: Outcome = executor.run_program(self._oracle.judge, made.program, Path(scratch))
+            first: Outcome = self._run(executor, self._oracle.judge, made.program, Path(scratch))
         if first.verdict is not Verdict.BAD:
             return first
         with tempfile.TemporaryDirectory(prefix="run-", dir=made.folder) as scratch:
             beside = partial(judge_beside, oracle=self._oracle)
-            again: Outcome = executor.run_program(beside, made.program, Path(scratch), self._reference)
+            again: Outcome = self._run(executor, beside, made.program, Path(scratch), self._reference)
         return again if again.verdict is Verdict.BAD else _flaky(first, again)
+
+    def _run(self, executor: Executor, function: Callable[..., Any], program: Path, scratch: Path, *more: Path) -> Any:
+        if self.stdin is not None:
+            return function(program, scratch, *more)
+        return executor.run_program(function, program, scratch, *more)
 
     def run_argv(self, made: Made) -> tuple[str, ...]:
         return (str(made.program), *self.run_args)
@@ -362,6 +374,7 @@ class OrdinaryProgram:
     def why(self, flags: Flags, defines: Defines) -> tuple[str, ...]:
         given = [word for flag in _plain(flags) for word in ("--flag", flag)]
         runs = ["--run-args", shlex.join(self.run_args)] if self.run_args else []
+        runs += ["--stdin", str(self.stdin)] if self.stdin is not None else []
         args = [*self.args.flat, *self.args.inputs]
         return ("mccprobe", "why", self.given, *self.options, *given, *runs, *(["--", *args] if args else []))
 
@@ -369,4 +382,5 @@ class OrdinaryProgram:
         others = [Path(name) for name in self.args.inputs if Path(name).is_file()]
         return {"source": str(self.source), "sources": _sources_digest([self.source, *others]),
                 "args": [*self.args.flat, *self.args.inputs], "run_args": list(self.run_args),
-                "compiler": self.toolchain.identify().fingerprint}  # fmt: skip
+                "compiler": self.toolchain.identify().fingerprint,
+                **({"stdin": file_digest(self.stdin)} if self.stdin is not None else {})}  # fmt: skip

@@ -22,11 +22,11 @@ from mccprobe import __version__
 from mccprobe.base.errors import InputError, SourceDoesNotCompile, ToolchainError, UsageError
 from mccprobe.build.device_source import SourceOptions
 from mccprobe.build.store import disk_errors
+from mccprobe.inspection.host_elf import SIM_HEADING
+from mccprobe.inspection.resources import ReportRequest, ResourceReport, report_on
 from mccprobe.objects.model.frames import flat_row
 from mccprobe.oracle.kernel.spec import KernelSpec
 from mccprobe.oracle.verdict import Verdict
-from mccprobe.report.host_elf import SIM_HEADING
-from mccprobe.report.resources_record import ReportRequest, ResourceReport, report_on
 from mccprobe.targets import registry
 from mccprobe.targets.mcc.architecture import DEFAULT_ARCH
 from mccprobe.targets.mcc.toolchain import MccPaths

@@ -33,7 +33,7 @@ enum class Scope { Both, DeviceOnly, HostOnly };
 struct Input {
   enum Kind { DeviceSource, HostSource, LinkerItem } kind;
   std::string text;
-  std::string language; // an explicit -x for host sources
+  std::string language; // an explicit -x for host sources; "ir" for device code that is LLVM IR
 };
 
 /// One parsed command line.

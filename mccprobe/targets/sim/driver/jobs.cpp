@@ -2,6 +2,8 @@
 #include "driver.h"
 
 #include <algorithm>
+#include <fstream>
+#include <iterator>
 #include <unistd.h>
 
 namespace mccsim {
@@ -9,6 +11,8 @@ namespace {
 
 constexpr const char *kHostTarget = "host-x86_64-unknown-linux-gnu";
 constexpr const char *kDeviceTargetPrefix = "musa-mtgpu-mt-musa-"; // as SDK 5.2.0 lists them
+constexpr const char *kNewDeviceTargetPrefix = "musa-mthg-mt-musa-"; // mp_4x (julia-musa S2 C07)
+constexpr const char *kTextBundle = "; __CLANG_OFFLOAD_BUNDLE____"; // LLVM 14, ClangOffloadBundler.cpp
 constexpr const char *kBundleAlign = "-bundle-align=4096";         // what clang's driver asks for
 // For any clang job: the simulated device is x86-64, so device code is a host compile in CUDA device
 // mode, and a CUDA installation of the machine must not be found.
@@ -25,6 +29,28 @@ std::string stemOf(const std::string &path) {
   const std::string name = baseName(path);
   const std::size_t dot = name.rfind('.');
   return dot == std::string::npos || dot == 0 ? name : name.substr(0, dot);
+}
+
+/// The bundle id of an architecture.
+std::string deviceId(const std::string &arch) {
+  return (arch.compare(0, 4, "mp_4") == 0 ? kNewDeviceTargetPrefix : kDeviceTargetPrefix) + arch;
+}
+
+/// The entry of a bundle of text for this architecture; "" where the file is no such bundle.
+std::string textOf(const std::string &path, const std::string &arch) {
+  std::ifstream file(path, std::ios::binary);
+  const std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  const std::string start = std::string(kTextBundle) + "START__ ", end = std::string(kTextBundle) + "END__ ";
+  if (text.find(start) == std::string::npos)
+    return "";
+  for (std::size_t at = text.find(start); at != std::string::npos; at = text.find(start, at + 1)) {
+    const std::size_t line = std::min(text.find('\n', at), text.size() - 1) + 1;
+    const std::string id = text.substr(at + start.size(), line - at - start.size() - 1);
+    const bool device = id.compare(0, 5, "musa-") == 0 && id.size() > arch.size();
+    if (device && id.compare(id.size() - arch.size(), arch.size(), arch) == 0)
+      return text.substr(line, text.find(end, line) - line);
+  }
+  throw UsageError{"'" + path + "' is a bundle without an entry for " + arch};
 }
 
 class Planner {
@@ -47,6 +73,7 @@ public:
         anyToLink |= input.text[0] != '-';
         continue;
       }
+      fromIR = input.language == "ir";
       const std::string object = input.kind == Input::DeviceSource ? planDeviceSource(input) : planHostSource(input);
       linkItems.push_back(object);
       anyToLink = true;
@@ -65,6 +92,7 @@ private:
   std::string plugin;
   std::vector<Job> jobs;
   int group = 0;
+  bool fromIR = false; // the device source at hand is LLVM IR
 
   bool oneFilePerArch() const {
     return cl.phase == Phase::Preprocess || cl.phase == Phase::Assembly || cl.emitLLVM;
@@ -92,7 +120,7 @@ private:
       return temporaryFile(stemOf(source) + (arch.empty() ? "" : "-" + arch), ending);
     const std::string folder =
         cl.keepBesideOutput ? cl.output.substr(0, cl.output.rfind('/') + 1) : std::string();
-    return folder + stemOf(source) + (arch.empty() ? "" : "-" + std::string(kDeviceTargetPrefix) + arch) + ending;
+    return folder + stemOf(source) + (arch.empty() ? "" : "-" + deviceId(arch)) + ending;
   }
 
   void addClangJob(Args arguments) {
@@ -146,11 +174,22 @@ private:
     return flags;
   }
 
+  /// What clang reads for this architecture: the source, or the entry of a bundle of IR text.
+  std::string deviceInput(const std::string &source, const std::string &arch) const {
+    const std::string text = fromIR ? textOf(source, arch) : std::string();
+    if (text.empty())
+      return source;
+    const std::string path = temporaryFile(stemOf(source) + "-" + arch, ".ll");
+    std::ofstream(path, std::ios::binary) << text;
+    return path;
+  }
+
   Args deviceArguments(const std::string &source, const std::string &arch) const {
-    Args arguments = kCuda;
-    append(arguments, {"-isystem", sdk + "/include", "-mavx2", "-mfma", "-mf16c", "-fPIC",
-                       "-D__MCCPROBE_SIM_DEVICE__=1", "-D__MUSA_ARCH__=" + std::to_string(archNumber(arch)),
-                       "-Xclang", "-fcuda-is-device"});
+    Args arguments = fromIR ? Args{"-x", "ir"} : kCuda;
+    append(arguments, {"-mavx2", "-mfma", "-mf16c", "-fPIC", "-Xclang", "-fcuda-is-device"});
+    if (!fromIR)
+      append(arguments, {"-isystem", sdk + "/include", "-D__MCCPROBE_SIM_DEVICE__=1",
+                         "-D__MUSA_ARCH__=" + std::to_string(archNumber(arch))});
     if (!plugin.empty())
       append(arguments, {"-fplugin=" + plugin, "-mllvm", "-mccprobe-sim-device-job"});
     append(arguments, cl.compile);
@@ -179,14 +218,14 @@ private:
       return "";
     if (!cl.output.empty() || cl.phase == Phase::Preprocess)
       return cl.output;
-    return stemOf(source) + (arch.empty() ? "" : "-" + std::string(kDeviceTargetPrefix) + arch) + suffix();
+    return stemOf(source) + (arch.empty() ? "" : "-" + deviceId(arch)) + suffix();
   }
 
   /// Text and bitcode of one arch: no device link, no bundle.
   void planDeviceText(const std::string &source, const std::string &arch) {
     Args arguments = deviceArguments(source, arch);
     append(arguments, phaseFlags());
-    arguments.push_back(source);
+    arguments.push_back(deviceInput(source, arch));
     const std::string output = outputFor(source, arch);
     const bool banner = cl.phase == Phase::Assembly && !cl.emitLLVM && !cl.helpOnly;
     const std::string plain = banner ? intermediate(source, arch, ".plain.s") : output;
@@ -204,10 +243,10 @@ private:
       const std::string object = intermediate(source, arch, ".o");
       const std::string image = intermediate(source, arch, ".mubin");
       Args arguments = deviceArguments(source, arch);
-      append(arguments, {"-c", source, "-o", object});
+      append(arguments, {"-c", deviceInput(source, arch), "-o", object});
       addClangJob(arguments);
       addToolJob({MCCSIM_DEVICE_LINKER, "-shared", object, "-o", image});
-      targets += std::string(",") + kDeviceTargetPrefix + arch;
+      targets += "," + deviceId(arch);
       inputs += "," + image;
     }
     addToolJob({sdk + "/bin/clang-offload-bundler", "-type=o", kBundleAlign, targets, inputs, "-outputs=" + bundle});

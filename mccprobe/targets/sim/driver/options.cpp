@@ -58,10 +58,19 @@ constexpr const char *kAcceptedOnly[] = {"-mtgpu",
                                          "-fmusa-flush-denormals-to-zero",
                                          "-fno-musa-flush-denormals-to-zero",
                                          "--cuda-compile-host-device",
-                                         "--musa-compile-host-device"};
+                                         "--musa-compile-host-device",
+                                         "-mathx-disable-fp64", // torch_musa csrc/CMakeLists.txt
+                                         "-fgpu-rdc",
+                                         "-fno-gpu-rdc",
+                                         "-fcuda-rdc",
+                                         "-fno-cuda-rdc",
+                                         "-rdc=true",
+                                         "-rdc=false"};
+// The architecture in the next argument, as some projects write it.
+constexpr const char *kArchSeparate[] = {"--offload-arch", "--cuda-gpu-arch"};
 constexpr const char *kHelp[] = {"help", "help-hidden", "help-list", "help-list-hidden", "version"};
 constexpr const char *kHostSuffixes[] = {".c",  ".cc", ".cp", ".cpp", ".cxx", ".c++", ".C", ".CPP", ".i",
-                                         ".ii", ".s",  ".S",  ".sx",  ".ll",  ".bc",  ".m", ".mm",  ".cu", ".cui"};
+                                         ".ii", ".s",  ".S",  ".sx",  ".ll",  ".bc",  ".m", ".mm",  ".cui"};
 
 bool isQuery(const std::string &argument) {
   return argument == "--help" || argument == "-help" || argument == "--help-hidden" ||
@@ -90,7 +99,7 @@ void addXarch(Invocation &invocation, const std::string &option, const std::stri
 }
 
 void addInput(Invocation &invocation, const std::string &text, const std::string &language) {
-  const bool device = language == "musa" || language == "cuda" || (language.empty() && endsWith(text, ".mu"));
+  const bool device = language == "musa" || language == "cuda" || (language.empty() && (endsWith(text, ".mu") || endsWith(text, ".cu")));
   if (device) {
     invocation.inputs.push_back({Input::DeviceSource, text, ""});
     return;
@@ -98,6 +107,18 @@ void addInput(Invocation &invocation, const std::string &text, const std::string
   const bool source = !language.empty() || std::any_of(std::begin(kHostSuffixes), std::end(kHostSuffixes),
                                                        [&](const char *suffix) { return endsWith(text, suffix); });
   invocation.inputs.push_back({source ? Input::HostSource : Input::LinkerItem, text, language});
+}
+
+void addArch(Invocation &invocation, const std::string &arch) {
+  archNumber(arch);
+  if (std::find(invocation.archs.begin(), invocation.archs.end(), arch) == invocation.archs.end())
+    invocation.archs.push_back(arch);
+}
+
+bool isIR(const Input &input) {
+  if (input.kind != Input::HostSource)
+    return false;
+  return input.language == "ir" || (input.language.empty() && (endsWith(input.text, ".ll") || endsWith(input.text, ".bc")));
 }
 
 /// GNU rules of a response file: blanks separate, quotes group, a backslash takes the next as it is.
@@ -160,12 +181,16 @@ Args expandResponseFiles(const Args &arguments) {
 
 int archNumber(const std::string &arch) {
   // __MUSA_ARCH__ as the MUSA headers use it: 210, 220, 310.
+  if (arch == "mp_10")
+    return 100;
   if (arch == "mp_21")
     return 210;
   if (arch == "mp_22")
     return 220;
   if (arch == "mp_31")
     return 310;
+  if (arch == "mp_42")
+    return 420;
   throw UsageError{"unsupported CUDA gpu architecture: " + arch}; // the words of clang's own driver
 }
 
@@ -206,7 +231,8 @@ Invocation parse(const Args &arguments) {
       language = argument == "-x" ? next() : joined("-x");
       if (language == "none")
         language.clear();
-    } else if (argument == "-c" || argument == "--compile") {
+    } else if (argument == "-c" || argument == "--compile" || argument == "-dc") {
+      // -dc is nvcc's -rdc=true -c; each source keeps an image of its own here
       sawC = true;
     } else if (argument == "-S" || argument == "--assemble") {
       sawS = true;
@@ -217,18 +243,15 @@ Invocation parse(const Args &arguments) {
     } else if (argument == "-emit-llvm") {
       invocation.emitLLVM = true;
     } else if (startsWith(argument, "--offload-arch=") || startsWith(argument, "--cuda-gpu-arch=")) {
-      const std::string arch = argument.substr(argument.find('=') + 1);
-      archNumber(arch);
-      if (std::find(invocation.archs.begin(), invocation.archs.end(), arch) == invocation.archs.end())
-        invocation.archs.push_back(arch);
+      addArch(invocation, argument.substr(argument.find('=') + 1));
+    } else if (isOneOf(argument, kArchSeparate)) {
+      addArch(invocation, next());
     } else if (argument == "--musa-device-only" || argument == "--cuda-device-only") {
       invocation.scope = Scope::DeviceOnly;
     } else if (argument == "--musa-host-only" || argument == "--cuda-host-only") {
       invocation.scope = Scope::HostOnly;
     } else if (isOneOf(argument, kAcceptedOnly) || startsWith(argument, "--musa-path=")) {
       continue;
-    } else if (argument == "-fgpu-rdc" || argument == "-fcuda-rdc") {
-      throw UsageError{"unsupported option '" + argument + "': mccprobe sim has no relocatable device code"};
     } else if (argument == "-Xarch_device" || argument == "-Xarch_host") {
       addXarch(invocation, argument, next());
     } else if (isOneOf(argument, kDependency)) {
@@ -244,7 +267,10 @@ Invocation parse(const Args &arguments) {
         invocation.dependencies.push_back(next());
     } else if (isOneOf(argument, kSeparateCompile)) {
       invocation.compile.push_back(argument);
-      invocation.compile.push_back(next());
+      std::string value = next();
+      if (argument == "-mllvm" && !value.empty() && value[0] != '-')
+        value.insert(0, "-"); // mutlass writes `-mllvm unroll-threshold=5000`, which clang 14 refuses
+      invocation.compile.push_back(value);
       if (argument == "-mllvm")
         addHelpCheck(invocation, invocation.compile.back());
     } else if (isOneOf(argument, kSeparateBoth)) {
@@ -275,6 +301,10 @@ Invocation parse(const Args &arguments) {
     invocation.phase = Phase::Object;
   if (invocation.archs.empty())
     invocation.archs.push_back("mp_22"); // MTT S4000, the GPU of the article
+  if (invocation.scope == Scope::DeviceOnly)
+    for (Input &input : invocation.inputs)
+      if (isIR(input))
+        input = {Input::DeviceSource, input.text, "ir"};
   return invocation;
 }
 

@@ -1,7 +1,7 @@
 // The -mllvm surface of mcc on stock clang 14: names and value types only.
 //
 // Names come from public build lines of MUSA projects (FlagTree, MATE, sgl-kernel, tilelang_musa,
-// sglang) and from the article that mccprobe follows. Nothing here has an effect: a command line
+// sglang, torch_musa) and from the article that mccprobe follows. Nothing here has an effect: a command line
 // written for mcc is accepted, and the object stays the same. The one flag with an effect,
 // -mtgpu-enable-internal-regs-ra, is in fault.cpp.
 #include "llvm/Support/CommandLine.h"
@@ -36,6 +36,7 @@ MCCSIM_BOOL(LoadClusterMutation, "mtgpu-load-cluster-mutation");
 MCCSIM_BOOL(StoreClusterMutation, "mtgpu-store-cluster-mutation");
 MCCSIM_BOOL(MemorySchedMutation, "mtgpu-memory-sched-mutation");
 MCCSIM_BOOL(InternalizeSymbols, "mtgpu-internalize-symbols");
+MCCSIM_BOOL(EnableLdmaIndex, "enable-ldma-index");
 MCCSIM_BOOL(RecomputeSlotIndex, "misched-recompute-slotindex");
 MCCSIM_UINT(OptLevel, "mtgpu-opt-level");
 MCCSIM_UINT(MaxRegCount, "mtgpu-maxregcnt");

@@ -19,13 +19,15 @@ uint64_t read_u64(const unsigned char *at) {
   return value;
 }
 
-// "musa-mtgpu-mt-musa", one or more hyphens, "mp_..."
+// "musa-mtgpu-mt-musa" or "musa-mthg-mt-musa", one or more hyphens, "mp_..."
 bool is_device_id(const std::string &id) {
-  static const std::string prefix = "musa-mtgpu-mt-musa-";
-  if (id.compare(0, prefix.size(), prefix) != 0)
-    return false;
-  size_t arch = id.find_first_not_of('-', prefix.size());
-  return arch != std::string::npos && id.compare(arch, 3, "mp_") == 0;
+  for (const std::string prefix : {"musa-mtgpu-mt-musa-", "musa-mthg-mt-musa-"}) {
+    if (id.compare(0, prefix.size(), prefix) != 0)
+      continue;
+    size_t arch = id.find_first_not_of('-', prefix.size());
+    return arch != std::string::npos && id.compare(arch, 3, "mp_") == 0;
+  }
+  return false;
 }
 
 }  // namespace

@@ -1,0 +1,1 @@
+"""Text of the results of tuning, doctor and the catalogues, for the terminal."""

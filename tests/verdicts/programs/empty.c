@@ -1,0 +1,1 @@
+/* no function at all */
