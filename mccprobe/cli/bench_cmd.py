@@ -235,7 +235,7 @@ def _programs(
     console: Console, kernel: str | None, program: str, against: str | None, values: dict[str, Any], *,
     as_json: bool, places: Places | None,
 ) -> int:  # fmt: skip
-    from mccprobe.bisection.passes.plan import stdin_file
+    from mccprobe.oracle.run_input import stdin_file
     from mccprobe.report.text.bench import render_measurement
     from mccprobe.tuning.bench.session import bench_programs
 

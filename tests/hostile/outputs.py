@@ -132,7 +132,7 @@ def read_ir(data: bytes, scratch: Path) -> object:
     from mccprobe.explain.locate.ir_text import function_lines, readable_lines
     from mccprobe.explain.reduce.interesting import holes_in
     from mccprobe.explain.screen.promises import IN_IR, without_promises
-    from mccprobe.explain.screen.weigh import own_text
+    from mccprobe.explain.screen.types import own_text
 
     text, good = text_of(data), IR.decode()
     readable_lines(text, function_lines(text, "work"))

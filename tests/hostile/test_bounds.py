@@ -124,8 +124,8 @@ def test_an_oracle_that_removes_the_run(calls: int, tmp_path: Path, call_cli: Ca
     )
     check.chmod(0o755)
     code, out, err = call_cli(
-        "bisect", source, "--compiler", "clang-14", "--flag", "-enable-newgvn", "--oracle", check, "-o", run, "--json",
-        "--", "-O1",
+        "bisect", source, "--compiler", "clang-14", "--flag", "-align-all-functions=6", "--oracle", check, "-o", run,
+        "--json", "--", "-O1",
     )  # fmt: skip
     assert code == 4 and json.loads(out)["code"] == "run-directory", (out, err)
     assert str(run) in err, err

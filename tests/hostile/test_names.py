@@ -139,7 +139,8 @@ def test_run_directories(name: str, ask: Ask) -> None:
 def test_wrapper(name: str, ask: Ask) -> None:
     """The compiler and the prefix have such names, and what the wrapper starts is that compiler."""
     compiler = Path(f"./{name}-cc")
-    compiler.write_text("#!/bin/sh\necho \"called $#\"\n")
+    version = 'case $1 in --version) echo "clang version 14.0.6"; echo "mcc version 4.0.1"; exit ;; esac\n'
+    compiler.write_text(f'#!/bin/sh\n{version}echo "called $#"\n')
     compiler.chmod(0o755)
     prefix = Path(f"./{name}-prefix").absolute()
     options = ("--mcc", str(compiler.absolute()), "--prefix", str(prefix), "--set", "gemm-s4000")

@@ -5,8 +5,6 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
-from mccprobe.base.errors import BadBinary
-from mccprobe.bisection.passes.request import BisectRequest
 from mccprobe.bisection.passes.request import BisectRequest
 from mccprobe.build.ledger import Ledger
 from mccprobe.build.store import RunDirectory

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shlex
-import stat
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -16,11 +15,12 @@ from mccprobe.bisection.passes.lto import refuse_lto
 from mccprobe.bisection.passes.missed_files import named_in_arguments
 from mccprobe.bisection.passes.options import BisectOptions
 from mccprobe.bisection.passes.pasted import without_compiler, without_file, without_own_output
-from mccprobe.bisection.passes.request import BisectRequest, OracleChoice, digest_of
+from mccprobe.bisection.passes.request import BisectRequest, OracleChoice
 from mccprobe.build.record import of_command
 from mccprobe.oracle.kernel.lookup import find_kernel, is_source_of
 from mccprobe.oracle.kernel.shipped import DEFAULT_KERNEL, FILE_NAME, hint_of_shipped
 from mccprobe.oracle.kernel.spec import KernelSpec, is_shipped, load_kernel, shipped_kernel
+from mccprobe.oracle.run_input import stdin_file
 from mccprobe.search.procedure import Settings
 from mccprobe.targets import registry
 from mccprobe.targets.choose import choose
@@ -300,19 +300,6 @@ def _oracle(options: BisectOptions, kernel: KernelSpec | None) -> OracleChoice:
         return replace(base, run_args=tuple(shlex.split(options.run_args or "")), stdin=stdin)
     except ValueError as error:
         raise UsageError(f"--run-args cannot be split: {error}: {options.run_args}") from error
-
-
-def stdin_file(name: str) -> Path:
-    """The file of --stdin. Raises InputError: a pipe or a terminal would give each run something else."""
-    path = Path(name).absolute()
-    try:
-        regular = stat.S_ISREG(path.stat().st_mode)
-    except OSError as error:
-        raise InputError(f"{name}: {error.strerror or error}", hint="--stdin takes a file that can be read") from error
-    if not regular:
-        raise InputError(f"{name}: not a regular file", hint="--stdin takes a file that every run reads anew")
-    digest_of(path)
-    return path
 
 
 def _promises(flags: Sequence[ResolvedFlag], bare: Arguments, reference: Sequence[str] | None) -> tuple[str, ...]:

@@ -11,10 +11,10 @@ from typing import Any
 
 from mccprobe.base.errors import InputError, JournalUnreadable, UsageError
 from mccprobe.base.paths import is_file, is_folder
-from mccprobe.bisection.passes.plan import stdin_file
 from mccprobe.oracle.kernel.lookup import find_kernel
 from mccprobe.oracle.kernel.shipped import DEFAULT_KERNEL, FILE_NAME, hint_of_shipped
 from mccprobe.oracle.kernel.spec import KernelSpec
+from mccprobe.oracle.run_input import stdin_file
 from mccprobe.targets import registry
 from mccprobe.targets.amdgcn.toolchain import amdgcn_toolchain
 from mccprobe.targets.choose import choose
