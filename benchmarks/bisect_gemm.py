@@ -30,8 +30,10 @@ def baseline(mcc: str, folder: Path) -> tuple[float, int, int]:
     sources = [str(ROOT / "kernels/gemm/gemm.mu")]
     subprocess.run(
         [mcc, "--offload-arch=mp_22", "-O3", "-c", str(ROOT / "kernels/common/gemm_main.mu"), "-o", "main.o"],
-        cwd=folder, check=True, capture_output=True,
-    )  # fmt: skip
+        cwd=folder,
+        check=True,
+        capture_output=True,
+    )
     compiles = 0
 
     def bad(limit: int) -> tuple[bool, bytes]:
@@ -39,8 +41,10 @@ def baseline(mcc: str, folder: Path) -> tuple[float, int, int]:
         compiles += 1
         text = subprocess.run(
             [*base, "-mllvm", f"-opt-bisect-limit={limit}", "-c", *sources, "-o", "k.o"],
-            cwd=folder, check=True, capture_output=True,
-        ).stderr  # fmt: skip
+            cwd=folder,
+            check=True,
+            capture_output=True,
+        ).stderr
         subprocess.run([*base, "k.o", "main.o", "-lmusart", "-o", "k"], cwd=folder, check=True, capture_output=True)
         ran = subprocess.run(["./k", "--case", "small"], cwd=folder, capture_output=True, check=False)
         return ran.returncode == 1, text
@@ -67,8 +71,9 @@ def ours(folder: Path) -> tuple[float, float, dict[str, object]]:
     start = time.perf_counter()
     result = subprocess.run(
         [*MCCPROBE, "bisect", "--flag", "internal-regs-ra", "--toolchain", "sim", "--json", "-o", str(out)],
-        capture_output=True, check=True,
-    )  # fmt: skip
+        capture_output=True,
+        check=True,
+    )
     seconds = time.perf_counter() - start
     document = json.loads(result.stdout)
     return seconds, float(document["phases"]["search"]), document

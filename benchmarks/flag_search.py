@@ -17,10 +17,27 @@ MAX_TRIALS_SHARE = 0.6  # of all points: more would be no search
 def run(strategy: str, folder: Path) -> tuple[float, int, bool]:
     """Seconds, trials, whether the known best set was found."""
     argv = [
-        *MCCPROBE, "-q", "flags", "search", str(EXAMPLE / "known.c"), "--compiler", "clang-14", "--space",
-        str(EXAMPLE / "known.toml"), "--strategy", strategy, "--journal", "", "--json", "-o", str(folder / strategy),
-        "--", "-O1", "-fno-unroll-loops", "-lm",
-    ]  # fmt: skip
+        *MCCPROBE,
+        "-q",
+        "flags",
+        "search",
+        str(EXAMPLE / "known.c"),
+        "--compiler",
+        "clang-14",
+        "--space",
+        str(EXAMPLE / "known.toml"),
+        "--strategy",
+        strategy,
+        "--journal",
+        "",
+        "--json",
+        "-o",
+        str(folder / strategy),
+        "--",
+        "-O1",
+        "-fno-unroll-loops",
+        "-lm",
+    ]
     seconds, result = timed(argv)
     if result.returncode:
         sys.exit(result.stderr.decode())

@@ -53,7 +53,9 @@ def _typed() -> dict[str, str]:
     kernels = {}
     for name, ctype in TYPES.items():
         real = name.startswith("f")
-        kernels[f"axpy_{name}"] = f"K k({ctype}* x, {ctype}* y, {ctype} a, int n) {{ if (G < n) y[G] = a * x[G] + y[G]; }}"
+        kernels[f"axpy_{name}"] = (
+            f"K k({ctype}* x, {ctype}* y, {ctype} a, int n) {{ if (G < n) y[G] = a * x[G] + y[G]; }}"
+        )
         kernels[f"minmax_{name}"] = (
             f"K k({ctype}* x, {ctype}* y, int n) {{ {ctype} lo = x[T], hi = lo, s = 0; for (int i = T; i < n; i += 64) "
             "{ auto v = x[i]; lo = v < lo ? v : lo; hi = v > hi ? v : hi; s += v; } "
@@ -97,8 +99,10 @@ PLAIN = {
     "v += __builtin_amdgcn_update_dpp(0, v, 0x142, 10, 15, false); v += __builtin_amdgcn_readfirstlane(v); "
     "v -= __builtin_amdgcn_readlane(v, 13); y[G] = v; }",
     "dpp": "K k(float* x, float* y) { float v = x[G]; for (int i = 0; i < 2; i++) { "
-    + "".join(f"v += __builtin_bit_cast(float, __builtin_amdgcn_mov_dpp(__builtin_bit_cast(int, v), {c}, 15, 15, true));"
-              for c in (0x111, 0x112, 0x114, 0x118, 0x121, 0x140, 0x141))
+    + "".join(
+        f"v += __builtin_bit_cast(float, __builtin_amdgcn_mov_dpp(__builtin_bit_cast(int, v), {c}, 15, 15, true));"
+        for c in (0x111, 0x112, 0x114, 0x118, 0x121, 0x140, 0x141)
+    )
     + " } y[G] = v; }",
     "trans": "K k(float* x, float* y) { float v = x[G]; y[G] = __builtin_amdgcn_rcpf(v) + __builtin_amdgcn_rsqf(v) + "
     "__builtin_amdgcn_sinf(v) * __builtin_amdgcn_cosf(v) + __builtin_amdgcn_fractf(v) + __builtin_floorf(v) + "
@@ -241,22 +245,63 @@ def compile_object(source: str, target: Path, level: str, cpu: str = "gfx908") -
     """One object; False where clang refuses (a builtin that this target or version lacks)."""
     text = target.with_suffix(".hip")
     text.write_text(prefix(cpu) + source + "\n", encoding="utf-8")
-    device = ["clang-14", "-cc1", "-aux-triple", "x86_64-unknown-linux-gnu", "-fcuda-is-device", "-target-cpu", cpu,
-              "-std=c++17", "-fvisibility", "hidden", f"-{level}", "-vectorize-loops", "-w"]  # fmt: skip
+    device = [
+        "clang-14",
+        "-cc1",
+        "-aux-triple",
+        "x86_64-unknown-linux-gnu",
+        "-fcuda-is-device",
+        "-target-cpu",
+        cpu,
+        "-std=c++17",
+        "-fvisibility",
+        "hidden",
+        f"-{level}",
+        "-vectorize-loops",
+        "-w",
+    ]
     if cpu.startswith("gfx"):
         keep = ["-disable-O0-optnone"] if level == "O0" else []
-        commands = [[*device, "-triple", "amdgcn-amd-amdhsa", "-x", "hip", *keep, "-emit-obj", "-o", str(target),
-                     str(text)]]  # fmt: skip
+        commands = [
+            [*device, "-triple", "amdgcn-amd-amdhsa", "-x", "hip", *keep, "-emit-obj", "-o", str(target), str(text)]
+        ]
     elif cpu.startswith("hexagon"):
-        commands = [["clang-14", "-target", "hexagon", f"-mcpu={cpu}", "-ffreestanding", "-w", f"-{level}", "-x", "c++",
-                     "-c", str(text), "-o", str(target)]]  # fmt: skip
+        commands = [
+            [
+                "clang-14",
+                "-target",
+                "hexagon",
+                f"-mcpu={cpu}",
+                "-ffreestanding",
+                "-w",
+                f"-{level}",
+                "-x",
+                "c++",
+                "-c",
+                str(text),
+                "-o",
+                str(target),
+            ]
+        ]
     else:
         ptx = target.with_suffix(".ptx")
         commands = [
-            [*device, "-triple", "nvptx64-nvidia-cuda", "-target-feature", "+ptx70", "-fnative-half-type",
-             "-x", "cuda", "-S", "-o", str(ptx), str(text)],
+            [
+                *device,
+                "-triple",
+                "nvptx64-nvidia-cuda",
+                "-target-feature",
+                "+ptx70",
+                "-fnative-half-type",
+                "-x",
+                "cuda",
+                "-S",
+                "-o",
+                str(ptx),
+                str(text),
+            ],
             ["ptxas", f"-arch={cpu}", "-o", str(target), str(ptx)],
-        ]  # fmt: skip
+        ]
     for command in commands:
         result = subprocess.run(command, capture_output=True, check=False)
         if result.returncode:

@@ -110,13 +110,19 @@ def _mutant(table: Table) -> Mutant:
     kernel = table.text("kernel")
     defines = tuple(table.texts("defines"))
     mutant = Mutant(
-        name=table.text("name"), kernel=kernel, file=table.text("file", f"{kernel}/{kernel}.mu"),
-        kind=table.text("kind"), what=table.text("what"), find=table.text("find"),
-        replacement=table.text("replacement", ""), caught=table.choice("caught", [*CHECK, *LAB, *SURVIVES]),
-        told=table.text("told", ""), why=table.text("why", ""),
+        name=table.text("name"),
+        kernel=kernel,
+        file=table.text("file", f"{kernel}/{kernel}.mu"),
+        kind=table.text("kind"),
+        what=table.text("what"),
+        find=table.text("find"),
+        replacement=table.text("replacement", ""),
+        caught=table.choice("caught", [*CHECK, *LAB, *SURVIVES]),
+        told=table.text("told", ""),
+        why=table.text("why", ""),
         defines=tuple((name, value) for name, _, value in (text.partition("=") for text in defines)),
         quick=table.boolean("quick", False),
-    )  # fmt: skip
+    )
     table.finish()
     if mutant.survives is not bool(mutant.why):
         table.fail("why", "a survivor needs one, and only a survivor")
@@ -228,27 +234,31 @@ def row(mutant: Mutant, seen: Seen, banks: float | None) -> str:
 def page(mutants: Sequence[Mutant], seen: dict[str, Seen], originals: dict[tuple[object, ...], Seen]) -> str:
     """kernels/MUTANTS.md."""
     survivors = [mutant for mutant in mutants if mutant.survives]
-    return "\n".join([
-        "# Mutants of the kernels",
-        "",
-        "Kernels with one fault put in on purpose, and which check sees it. This page is made by",
-        "`benchmarks/kernel_mutants.py --write` from `tests/kernels/mutants/mutants.toml`. All runs are on the",
-        f"stand-in (`sim`, simulated): seed {SEED}, legacy cases and those that the gate adds, up to the first wrong",
-        "one. The laboratory watches the cases that are small enough for it.",
-        "",
-        counts(mutants),
-        "",
-        f"The {len(originals)} kernels (with their parameters) that they are made of pass the check and break no rule.",
-        "",
-        "| mutant | kernel | kind | what | caught by | `mccprobe check` | `check --lab` |",
-        "| --- | --- | --- | --- | --- | --- | --- |",
-        *(row(one, seen[one.name], originals[one.kernel, one.defines].banks) for one in mutants),
-        "",
-        "## Why the survivors survive",
-        "",
-        *(f"- `{mutant.name}` ({mutant.caught}): {mutant.why}" for mutant in survivors),
-        "",
-    ])  # fmt: skip
+    return "\n".join(
+        [
+            "# Mutants of the kernels",
+            "",
+            "Kernels with one fault put in on purpose, and which check sees it. This page is made by",
+            "`benchmarks/kernel_mutants.py --write` from `tests/kernels/mutants/mutants.toml`. All runs are on the",
+            f"stand-in (`sim`, simulated): seed {SEED}, legacy cases and those that the gate adds, up to the first "
+            "wrong",
+            "one. The laboratory watches the cases that are small enough for it.",
+            "",
+            counts(mutants),
+            "",
+            f"The {len(originals)} kernels (with their parameters) that they are made of pass the check and break no "
+            "rule.",
+            "",
+            "| mutant | kernel | kind | what | caught by | `mccprobe check` | `check --lab` |",
+            "| --- | --- | --- | --- | --- | --- | --- |",
+            *(row(one, seen[one.name], originals[one.kernel, one.defines].banks) for one in mutants),
+            "",
+            "## Why the survivors survive",
+            "",
+            *(f"- `{mutant.name}` ({mutant.caught}): {mutant.why}" for mutant in survivors),
+            "",
+        ]
+    )
 
 
 # --- all of them -------------------------------------------------------------------------------------
@@ -274,8 +284,9 @@ class Results:
             if self._path:
                 self._path.write_text(json.dumps(self._known, indent=1))
         entry = self._known[key]
-        return Seen(**{**entry, "lab": Verdict(entry["lab"]), "rules": tuple(entry["rules"]),
-                       "doubts": tuple(entry["doubts"])})  # fmt: skip
+        return Seen(
+            **{**entry, "lab": Verdict(entry["lab"]), "rules": tuple(entry["rules"]), "doubts": tuple(entry["doubts"])}
+        )
 
 
 def tell(name: str, seen: Seen, fault: str) -> list[str]:

@@ -43,9 +43,12 @@ def main() -> int:
         driver = clang_toolchain("clang-14", [str(source)]).driver
         argv = (*driver, "-O2", "-mllvm", "-opt-bisect-limit=-1", "-c", str(source), "-o", OUTPUT)
         job = CompileJob(
-            argv=argv, env={"PATH": "/usr/bin:/bin", "TMPDIR": str(folder)}, objects=folder / "objects",
-            trials=folder / "trials", timeout_s=600,
-        )  # fmt: skip
+            argv=argv,
+            env={"PATH": "/usr/bin:/bin", "TMPDIR": str(folder)},
+            objects=folder / "objects",
+            trials=folder / "trials",
+            timeout_s=600,
+        )
 
         def bare() -> float:
             # the compiler with its log thrown away: what it costs without anybody reading

@@ -95,9 +95,12 @@ def main() -> None:
     given = BisectOptions(flags=(NO_EFFECT["sim"],), args=args)
     if options.file:
         given = BisectOptions(
-            file=options.file, toolchain="clang", compiler=options.compiler, flags=(NO_EFFECT["clang"],),
+            file=options.file,
+            toolchain="clang",
+            compiler=options.compiler,
+            flags=(NO_EFFECT["clang"],),
             args=(options.level, *args),
-        )  # fmt: skip
+        )
     cache = Path(os.environ.get("MCCPROBE_CACHE") or Path.home() / ".cache" / "mccprobe")
     with tempfile.TemporaryDirectory() as folder:
         run = RunDirectory(Path(folder))

@@ -59,9 +59,7 @@ def pytest_configure(config: pytest.Config) -> None:
     for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP):
         if signal.getsignal(number) is signal.SIG_IGN:
             signal.signal(number, signal.default_int_handler if number is signal.SIGINT else signal.SIG_DFL)
-    config.addinivalue_line(
-        "markers", "clean(*allowed): fails if a process or a file is left behind (tests/README.md)"
-    )
+    config.addinivalue_line("markers", "clean(*allowed): fails if a process or a file is left behind (tests/README.md)")
     config.addinivalue_line("markers", "soak: only under make soak; left out of the suite")
     if not hasattr(config, "workerinput"):
         config.pluginmanager.register(ToolchainGate(config), "toolchain-gate")
@@ -150,9 +148,7 @@ def run_cli(request: pytest.FixtureRequest, tmp_path: Path) -> RunCli:
         except subprocess.TimeoutExpired:
             os.killpg(process.pid, signal.SIGKILL)
             stdout, stderr = process.communicate()
-            pytest.fail(
-                f"no end after {timeout_s:g} s\n{CliResult(command, process.returncode, stdout, stderr)}"
-            )
+            pytest.fail(f"no end after {timeout_s:g} s\n{CliResult(command, process.returncode, stdout, stderr)}")
         return CliResult(command, process.returncode, stdout, stderr)
 
     return run
@@ -194,9 +190,7 @@ def _why_unusable(compiler: str) -> str:
         if built.returncode != 0:
             return f"tried `{tried}`: exit {built.returncode}: {built.stderr.strip()[-200:]}"
         ran = subprocess.run([str(program)], timeout=60, check=False)
-        return (
-            "" if ran.returncode == 7 else f"tried `{tried}`: the program ended with {ran.returncode}, not 7"
-        )
+        return "" if ran.returncode == 7 else f"tried `{tried}`: the program ended with {ran.returncode}, not 7"
 
 
 @pytest.fixture

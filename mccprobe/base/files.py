@@ -41,9 +41,7 @@ def file_digest(path: Path) -> str:
     return digest.hexdigest()
 
 
-def replace_file(
-    path: Path, data: bytes, *, mode: int | None = None, sync: bool = False, follow: bool = True
-) -> Path:  # fmt: skip
+def replace_file(path: Path, data: bytes, *, mode: int | None = None, sync: bool = False, follow: bool = True) -> Path:
     """Write all of `data` to `path`, or leave it as it is. Returns `path`. Raises OSError.
 
     A symbolic link stays one. What holds nothing to lose (a pipe, a terminal, /dev/null) is written to, not replaced.
@@ -155,10 +153,7 @@ def replace_folder(path: Path) -> Iterator[Path]:
 def is_draft(path: Path) -> bool:
     """What `replace_file` or `replace_folder` is writing, or had not finished."""
     return (
-        path.name.startswith(".")
-        and DRAFT in path.name
-        and (path.is_file() or path.is_dir())
-        and not path.is_symlink()
+        path.name.startswith(".") and DRAFT in path.name and (path.is_file() or path.is_dir()) and not path.is_symlink()
     )
 
 

@@ -321,9 +321,7 @@ def _in_care() -> Iterator[None]:
 
 
 def _must_stop() -> bool:
-    return _stopping.is_set() or (
-        _main.interrupted and threading.current_thread() is threading.main_thread()
-    )
+    return _stopping.is_set() or (_main.interrupted and threading.current_thread() is threading.main_thread())
 
 
 class _Sink:

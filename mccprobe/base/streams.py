@@ -23,9 +23,13 @@ _ON_STREAMS = (
 
 
 def run_on_own_streams(
-    argv: Sequence[str], *, env: Mapping[str, str], preload: str = "", timeout_s: float = 0.0,
+    argv: Sequence[str],
+    *,
+    env: Mapping[str, str],
+    preload: str = "",
+    timeout_s: float = 0.0,
     stdout: Path | None = None,
-) -> RunResult:  # fmt: skip
+) -> RunResult:
     """Run to the end. preload: LD_PRELOAD of the program, "" to leave it. stdout: a file that takes standard output in
     place of ours."""
     given = [_stream(0), _stream(1) if stdout is None else str(stdout), _stream(2), preload]

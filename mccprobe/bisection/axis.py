@@ -30,9 +30,13 @@ class Axis(Target, Protocol):
 
 
 def search_axis(
-    axis: Axis, settings: Settings, *, known: Mapping[str, Verdict] | None = None,
-    on_trial: Callable[[Trial], None] | None = None, prefer: Callable[[], int | None] | None = None,
-) -> SearchResult:  # fmt: skip
+    axis: Axis,
+    settings: Settings,
+    *,
+    known: Mapping[str, Verdict] | None = None,
+    on_trial: Callable[[Trial], None] | None = None,
+    prefer: Callable[[], int | None] | None = None,
+) -> SearchResult:
     """Find neighbouring states that are GOOD and BAD. known: verdicts of objects that were judged before.
 
     on_trial: called with each trial as soon as it is known. prefer: a state to ask early, where one is known.

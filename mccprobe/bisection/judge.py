@@ -49,13 +49,18 @@ class Judge:
                 self.runs += 1
                 self.journal.append(
                     {
-                        "t": "run", "object": digest, "oracle": name, "ordinal": ordinal,
-                        "verdict": outcome.verdict.value, "reason": outcome.reason, "max_err": outcome.max_err,
+                        "t": "run",
+                        "object": digest,
+                        "oracle": name,
+                        "ordinal": ordinal,
+                        "verdict": outcome.verdict.value,
+                        "reason": outcome.reason,
+                        "max_err": outcome.max_err,
                         "seconds": round(time.monotonic() - started, 4),
                         "ran_s": round(self._ran_s, 4),
                         **({"timed_out": True} if outcome.timed_out else {}),
                     }
-                )  # fmt: skip
+                )
         self.verdicts[outcome.verdict.value] += 1
         self.first.setdefault(digest, outcome)
         return outcome

@@ -64,7 +64,11 @@ class CodegenOnly:
     def _job(self, own_limit: int, label: str) -> CompileJob:
         source = self.unit.recorded
         argv = source.counter.at_limit(
-            source.jobs[source.active], str(self._bitcode), OUTPUT, limit=own_limit, options=self.unit.options,
+            source.jobs[source.active],
+            str(self._bitcode),
+            OUTPUT,
+            limit=own_limit,
+            options=self.unit.options,
             bitcode=True,
-        )  # fmt: skip
+        )
         return replace(source.template(), argv=(*source.prefix, *source.counter.code_generator(argv)), label=label)

@@ -83,16 +83,18 @@ class DaskExecutor(LocalExecutor):
         try:
             import distributed
         except ImportError as error:
-            raise UsageError(
-                "--scheduler needs the package distributed", hint=install_command("cluster")
-            ) from error
+            raise UsageError("--scheduler needs the package distributed", hint=install_command("cluster")) from error
         if _ADDRESS.fullmatch(scheduler) is None or int(scheduler.rpartition(":")[2]) > MAX_PORT:
-            raise UsageError(f"--scheduler {scheduler}: not the address of a Dask scheduler",
-                             hint="tcp://HOST:PORT, as `dask scheduler` prints it; its port is 8786")  # fmt: skip
+            raise UsageError(
+                f"--scheduler {scheduler}: not the address of a Dask scheduler",
+                hint="tcp://HOST:PORT, as `dask scheduler` prints it; its port is 8786",
+            )
         security: Any = distributed.security.Security
         if scheduler.startswith("tls:") and not security().get_connection_args("client").get("ssl_context"):
-            raise UsageError(f"--scheduler {scheduler}: Dask's own configuration names no certificates",
-                             hint="distributed.comm.tls in ~/.config/dask; or tcp://HOST:PORT")  # fmt: skip
+            raise UsageError(
+                f"--scheduler {scheduler}: Dask's own configuration names no certificates",
+                hint="distributed.comm.tls in ~/.config/dask; or tcp://HOST:PORT",
+            )
         logging.getLogger("distributed").setLevel(logging.CRITICAL)  # what matters is told or raised here
         self._killed: type[Exception] = distributed.KilledWorker
         self.scheduler, self._tell = scheduler, tell
@@ -191,9 +193,10 @@ class DaskExecutor(LocalExecutor):
 
     def _eligible(self, resource: str) -> list[str]:
         return [
-            address for address, worker in self._workers().items()
+            address
+            for address, worker in self._workers().items()
             if address not in self._refused and (not resource or worker["resources"].get(resource))
-        ]  # fmt: skip
+        ]
 
     def _one_place(self, eligible: list[str]) -> list[str]:
         """The one worker of them whose figures are compared with each other; told when it has to be another."""
@@ -203,13 +206,13 @@ class DaskExecutor(LocalExecutor):
                 self._place = min(eligible)
             place = self._place
         if before and place != before:
-            self._tell(f"worker {before}, which measured until now, is gone; from here on {place} measures: "
-                       "times of the two are not compared, ratios are taken in pairs on one")  # fmt: skip
+            self._tell(
+                f"worker {before}, which measured until now, is gone; from here on {place} measures: "
+                "times of the two are not compared, ratios are taken in pairs on one"
+            )
         return [place]
 
-    def _ask(
-        self, what: object, files: Mapping[str, bytes], *, resource: str = "", one_place: bool = False
-    ) -> Any:
+    def _ask(self, what: object, files: Mapping[str, bytes], *, resource: str = "", one_place: bool = False) -> Any:
         """The answer of a worker that may give one. Raises ToolchainError, Interrupted, what the work raises."""
         alone_since: float | None = None
         while True:
@@ -234,9 +237,14 @@ class DaskExecutor(LocalExecutor):
         try:
             kept = self._kept(files, once=bool(resource))  # each program runs a few times, and is another one then
             future: Any = self._client.submit(
-                answer_there, what, __version__, kept, pure=False,
-                workers=eligible if restricted else None, resources={resource: 1} if resource else None,
-            )  # fmt: skip
+                answer_there,
+                what,
+                __version__,
+                kept,
+                pure=False,
+                workers=eligible if restricted else None,
+                resources={resource: 1} if resource else None,
+            )
             alone_since: float | None = None
             while True:
                 try:
@@ -276,10 +284,11 @@ class DaskExecutor(LocalExecutor):
         everybody_refused = bool(present) and len(why) == len(present)
         if everybody_refused or (since is not None and now - since > GRACE_S):
             raise ToolchainError(
-                f"no worker of {self.scheduler} can be used", detail="\n".join(why),
+                f"no worker of {self.scheduler} can be used",
+                detail="\n".join(why),
                 hint="each needs this very compiler and this mccprobe; programs of a device need a "
                 "`dask worker --resources GPU=1`",
-            )  # fmt: skip
+            )
         return now if since is None else since
 
     def _refuse(self, refused: Refusal) -> None:

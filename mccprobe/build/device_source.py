@@ -75,9 +75,10 @@ def _compile(source: Path, args: Sequence[str], options: SourceOptions, scratch:
         if not any(target.present is not None and target.present(wanted) for target in offering):
             if not shipped:
                 raise not_found(
-                    wanted, "install the MUSA SDK or name it with --mcc PATH; for another GPU's numbers, say so: "
+                    wanted,
+                    "install the MUSA SDK or name it with --mcc PATH; for another GPU's numbers, say so: "
                     "--toolchain amdgcn",
-                )  # fmt: skip
+                )
             name = next(target.name for target in offering if target.compile_only)
     if name != registry.AUTO and registry.target(name).compile_only:
         if options.mcc.mcc or options.mcc.musa_path:
@@ -99,9 +100,14 @@ def _compile(source: Path, args: Sequence[str], options: SourceOptions, scratch:
 
 
 def _with_mcc(
-    mcc: Toolchain, source: Path, args: Sequence[str], options: SourceOptions, scratch: Path, index: int,
+    mcc: Toolchain,
+    source: Path,
+    args: Sequence[str],
+    options: SourceOptions,
+    scratch: Path,
+    index: int,
     told: tuple[str, ...],
-) -> Compiled:  # fmt: skip
+) -> Compiled:
     text = scratch / f"{source.stem}-{index}.s"
     bundle = scratch / f"{source.stem}-{index}.bundle"
     problem = ""
@@ -139,14 +145,13 @@ def resource_text(toolchain: Toolchain, printed: ResourceText, source: Path, arg
     """Compile one source; what the compiler prints about its kernels. Raises SourceDoesNotCompile."""
     unit = TranslationUnit(str(source.absolute()), tuple(args))
     output = scratch / f"{source.stem}.o"
-    done = compile_unit(
-        toolchain, unit, output, scratch=scratch, timeout_s=COMPILE_TIMEOUT_S, more=printed.arguments
-    )
+    done = compile_unit(toolchain, unit, output, scratch=scratch, timeout_s=COMPILE_TIMEOUT_S, more=printed.arguments)
     if done.failure:
         raise SourceDoesNotCompile(
-            f"{source} does not compile with {printed.compiler}: {done.failure}", detail=done.detail,
+            f"{source} does not compile with {printed.compiler}: {done.failure}",
+            detail=done.detail,
             hint="the headers of this stand-in hold what a WMMA kernel needs, not all of MUSA",
-        )  # fmt: skip
+        )
     return done.text
 
 

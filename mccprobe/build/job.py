@@ -72,19 +72,21 @@ def compile_once(job: CompileJob) -> CompileOutcome:
         reader = job.counter.reader(job.around)
         result = run(
             RunSpec(
-                argv, cwd=job.cwd, env=env, timeout_s=job.timeout_s,
-                capture_bytes=DIAGNOSTIC_BYTES, on_stderr=reader.feed,
+                argv,
+                cwd=job.cwd,
+                env=env,
+                timeout_s=job.timeout_s,
+                capture_bytes=DIAGNOSTIC_BYTES,
+                on_stderr=reader.feed,
             )
-        )  # fmt: skip
+        )
         log, rest = reader.finish()
         diagnostics = (result.stderr + rest).decode("utf-8", "replace").strip()
         if not result.ok:
             require_room(job.trials, diagnostics.encode(), result.returncode)
             return CompileOutcome(None, f"compile: {result.describe()}", result.seconds, log, diagnostics)
         if not output.is_file() or output.stat().st_size == 0:
-            return CompileOutcome(
-                None, "compile: exit 0 but no output was written", result.seconds, log, diagnostics
-            )
+            return CompileOutcome(None, "compile: exit 0 but no output was written", result.seconds, log, diagnostics)
         with disk_errors(job.objects):
             digest = keep_object(output, job.objects)
         return CompileOutcome(digest, "", result.seconds, log, diagnostics)

@@ -73,11 +73,16 @@ class Ledger:
             self.compiles += 1
         self.journal.append(
             {
-                "t": "compile", "id": job.id, "label": job.label, "limit": job.limit, "object": outcome.object,
-                "reason": outcome.reason, "seconds": round(outcome.seconds, 4),
+                "t": "compile",
+                "id": job.id,
+                "label": job.label,
+                "limit": job.limit,
+                "object": outcome.object,
+                "reason": outcome.reason,
+                "seconds": round(outcome.seconds, 4),
                 "log": outcome.log.to_dict(),
                 # of a failure they decide what may be said (the machine verifier's complaint)
                 "diagnostics": outcome.diagnostics if outcome.object is None else "",
             }
-        )  # fmt: skip
+        )
         return outcome

@@ -40,9 +40,10 @@ def _compile_rest(
         done = compile_unit(toolchain, unit, output, scratch=scratch, timeout_s=timeout_s)
         if done.failure:
             raise SourceDoesNotCompile(
-                f"{unit.path} does not compile ({done.failure})", detail=done.detail,
+                f"{unit.path} does not compile ({done.failure})",
+                detail=done.detail,
                 hint="the same command without mccprobe must work first: " + " ".join(done.command),
-            )  # fmt: skip
+            )
         run_directory.kept.keep(output, target)
     return str(target)
 
@@ -54,10 +55,11 @@ class Rest:
         self._inputs = build.other_inputs(unit)
         self.names = tuple(one if isinstance(one, str) else build.units[one].source for one in self._inputs)
         self._parts: list[str | Future[str]] = [
-            name if isinstance(name, str) else
-            ledger.executor.submit(_compile_rest, toolchain, ledger.run, number, build.units[name], timeout_s)
+            name
+            if isinstance(name, str)
+            else ledger.executor.submit(_compile_rest, toolchain, ledger.run, number, build.units[name], timeout_s)
             for number, name in enumerate(self._inputs)
-        ]  # fmt: skip
+        ]
 
     def named(self, folder: Path) -> list[str]:
         """Each input by a name: that of the file, or for a unit one below `folder` that its object will have."""

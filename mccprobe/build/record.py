@@ -138,7 +138,11 @@ class Build:
 
 
 def of_command(
-    source: Path, args: Sequence[str], inputs: Sequence[str], link_args: Sequence[str], *,
+    source: Path,
+    args: Sequence[str],
+    inputs: Sequence[str],
+    link_args: Sequence[str],
+    *,
     rest_args: Sequence[str] | None = None,
 ) -> Build:
     """The build of one command line: a source, further sources, objects and libraries, all with the same options.

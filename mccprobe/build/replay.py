@@ -73,9 +73,15 @@ class _Replay:
         home = self.given.get("TMPDIR", "")
         env = {name: value.replace(home, SCRATCH) if home else value for name, value in self.given.items()}
         asked = CompileJob(
-            back_end_argv(job, "", OUTPUT, language=""), env, self.folder, self.folder, self.spec.timeout_s,
-            label="build", cwd=self.spec.cwd, suffix=Path(job.output).suffix,
-        )  # fmt: skip
+            back_end_argv(job, "", OUTPUT, language=""),
+            env,
+            self.folder,
+            self.folder,
+            self.spec.timeout_s,
+            label="build",
+            cwd=self.spec.cwd,
+            suffix=Path(job.output).suffix,
+        )
         outcome = self.compile_one(asked)
         self.seconds += outcome.seconds
         if outcome.object is not None:

@@ -27,9 +27,15 @@ class Done:
 
 
 def run_step(
-    command: Sequence[str], output: Path, *, scratch: Path, env: Mapping[str, str], timeout_s: float,
-    cwd: Path | None = None, step: Step = run,
-) -> Done:  # fmt: skip
+    command: Sequence[str],
+    output: Path,
+    *,
+    scratch: Path,
+    env: Mapping[str, str],
+    timeout_s: float,
+    cwd: Path | None = None,
+    step: Step = run,
+) -> Done:
     """Run a command that writes `output`. step: where it runs, such as an executor's `build_step`.
 
     scratch: where its temporary files are. Raises NoRoom when the disk is full: that says nothing about the input.
@@ -44,9 +50,16 @@ def run_step(
 
 
 def compile_unit(
-    toolchain: Toolchain, unit: TranslationUnit, output: Path, *, scratch: Path, timeout_s: float,
-    cwd: Path | None = None, step: Step = run, more: Sequence[str] = (),
-) -> Done:  # fmt: skip
+    toolchain: Toolchain,
+    unit: TranslationUnit,
+    output: Path,
+    *,
+    scratch: Path,
+    timeout_s: float,
+    cwd: Path | None = None,
+    step: Step = run,
+    more: Sequence[str] = (),
+) -> Done:
     """Compile one unit to its object. cwd: in place of the unit's own folder. more: further driver arguments."""
     env = {**toolchain.environment(scratch), **unit.environment}
     command = (*unit.argv(toolchain, str(output)), *more)
@@ -56,9 +69,16 @@ def compile_unit(
 
 
 def link_program(
-    toolchain: Toolchain, inputs: Sequence[str], options: Sequence[str], output: Path, *, scratch: Path,
-    timeout_s: float, cwd: Path | None = None, step: Step = run,
-) -> Done:  # fmt: skip
+    toolchain: Toolchain,
+    inputs: Sequence[str],
+    options: Sequence[str],
+    output: Path,
+    *,
+    scratch: Path,
+    timeout_s: float,
+    cwd: Path | None = None,
+    step: Step = run,
+) -> Done:
     """Link objects and libraries to a program."""
     command = toolchain.link_argv(inputs, options, str(output))
     env = toolchain.environment(scratch)

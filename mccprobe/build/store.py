@@ -1,14 +1,14 @@
 """The run directory: where everything of one run lies.
 
-    <run>/
-      run.json          what was asked: options, compiler, source hash (read by --resume)
-      journal.jsonl     one line a trial (see journal.py)
-      unit/             recorded jobs, pre-optimisation bitcode, host half
-      objects/<sha>     every distinct object, by its SHA-256
-      programs/<sha>    the program linked from that object
-      trials/<id>/      scratch of one trial; gone when the trial ends
-      result.json       what --json prints
-      report.txt        what the terminal shows
+<run>/
+  run.json          what was asked: options, compiler, source hash (read by --resume)
+  journal.jsonl     one line a trial (see journal.py)
+  unit/             recorded jobs, pre-optimisation bitcode, host half
+  objects/<sha>     every distinct object, by its SHA-256
+  programs/<sha>    the program linked from that object
+  trials/<id>/      scratch of one trial; gone when the trial ends
+  result.json       what --json prints
+  report.txt        what the terminal shows
 """
 
 from __future__ import annotations
@@ -45,9 +45,7 @@ _ERRNO = re.compile(r"\[Errno (\d{1,9})\]")
 
 
 @contextlib.contextmanager
-def disk_errors(
-    what: Path, *, only_full: bool = False, elsewhere: str = ELSEWHERE, hint: str = ""
-) -> Iterator[None]:
+def disk_errors(what: Path, *, only_full: bool = False, elsewhere: str = ELSEWHERE, hint: str = "") -> Iterator[None]:
     """Turn what the file system says into one clear error. only_full: nothing but a disk that takes no more.
 
     elsewhere: what to do beside making room; hint: in the place of both.

@@ -114,9 +114,8 @@ class Packer:
             return StaysHere("a source whose includes cannot be listed: done here")
         named = [one for one in named if os.path.normpath(one) not in read]
         env = {
-            name: value for name, value in job.env.items()
-            if name.startswith(STEERING) or os.environ.get(name) != value
-        }  # fmt: skip
+            name: value for name, value in job.env.items() if name.startswith(STEERING) or os.environ.get(name) != value
+        }
         sent = replace(job, env=env)
         return Travelling(sent, compiler, compiler_digest(compiler), tuple(named), read, str(folder))
 

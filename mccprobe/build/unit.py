@@ -42,9 +42,15 @@ class RecordedSource:
     """
 
     def __init__(
-        self, toolchain: Toolchain, ledger: Ledger, record: TranslationUnit, *,
-        name: str, timeout_s: float, prefix: Sequence[str] = (),
-    ) -> None:  # fmt: skip
+        self,
+        toolchain: Toolchain,
+        ledger: Ledger,
+        record: TranslationUnit,
+        *,
+        name: str,
+        timeout_s: float,
+        prefix: Sequence[str] = (),
+    ) -> None:
         self.toolchain = toolchain
         self.ledger = ledger
         self.record = record
@@ -54,7 +60,8 @@ class RecordedSource:
         self.folder.mkdir(parents=True, exist_ok=True)
         self.env = {**toolchain.environment(Path(SCRATCH)), **record.environment}
         self.recording: Recording = toolchain.record(
-            [*record.args, "-c", record.source, "-o", str(self.folder / "recorded.o")], self.folder,
+            [*record.args, "-c", record.source, "-o", str(self.folder / "recorded.o")],
+            self.folder,
             cwd=record.working_directory,
         )
         self.counter = _counter_of(toolchain)
@@ -106,9 +113,14 @@ class RecordedSource:
     def template(self) -> CompileJob:
         """What all compiles of this source share."""
         return CompileJob(
-            argv=(), env=self.env, objects=self.ledger.run.objects, trials=self.ledger.run.root / "trials",
-            timeout_s=self.timeout_s, cwd=self.record.working_directory, counter=self.counter,
-        )  # fmt: skip
+            argv=(),
+            env=self.env,
+            objects=self.ledger.run.objects,
+            trials=self.ledger.run.root / "trials",
+            timeout_s=self.timeout_s,
+            cwd=self.record.working_directory,
+            counter=self.counter,
+        )
 
     def start_host_half(self) -> None:
         """Compile the host half in the background, once, with a placeholder for the image."""
@@ -216,9 +228,17 @@ class Unit:
     # -- compiles -----------------------------------------------------------------------------
 
     def job(
-        self, limit: int | None = None, *, index: int | None = None, options: Sequence[str] = (), ordinal: int = 0,
-        fixed: bool = True, emit: str = "-emit-obj", from_source: bool = False, label: str = "",
-    ) -> CompileJob:  # fmt: skip
+        self,
+        limit: int | None = None,
+        *,
+        index: int | None = None,
+        options: Sequence[str] = (),
+        ordinal: int = 0,
+        fixed: bool = True,
+        emit: str = "-emit-obj",
+        from_source: bool = False,
+        label: str = "",
+    ) -> CompileJob:
         """The compile at one limit (None: no limit option).
 
         options: further LLVM options, in place of those that are there. fixed: address randomisation off.
@@ -227,15 +247,24 @@ class Unit:
         which = source.active if index is None else index
         bitcode = source.from_bitcode and not from_source
         argv = source.counter.at_limit(
-            source.jobs[which], str(source.bitcode[which]) if bitcode else "", OUTPUT,
-            limit=limit, options=self.options, emit=emit, bitcode=bitcode,
-        )  # fmt: skip
+            source.jobs[which],
+            str(source.bitcode[which]) if bitcode else "",
+            OUTPUT,
+            limit=limit,
+            options=self.options,
+            emit=emit,
+            bitcode=bitcode,
+        )
         if options:
             argv = source.counter.with_options(argv, options)
         return replace(
-            source.template(), argv=(*(source.prefix if fixed else ()), *argv), limit=limit, ordinal=ordinal,
-            around=limit if limit is not None and limit > 0 else 0, label=label or f"{self.tag} limit {limit}",
-        )  # fmt: skip
+            source.template(),
+            argv=(*(source.prefix if fixed else ()), *argv),
+            limit=limit,
+            ordinal=ordinal,
+            around=limit if limit is not None and limit > 0 else 0,
+            label=label or f"{self.tag} limit {limit}",
+        )
 
     def repeat_job(self, limit: int | None, *, ordinal: int, env: Mapping[str, str]) -> CompileJob:
         """The compile again, addresses not fixed.

@@ -42,7 +42,9 @@ COMMANDS = {
     "diff": ("mccprobe.cli.diff_cmd", "diff", "compare objects or listings: resources, moved and changed instructions"),
     "disasm": ("mccprobe.cli.disasm_cmd", "disasm", "show the instruction stream: pipes, loops, 12-byte words"),
     "doctor": (
-        "mccprobe.cli.doctor_cmd", "doctor", "what is here, what is missing, and whether the SDK is as expected"
+        "mccprobe.cli.doctor_cmd",
+        "doctor",
+        "what is here, what is missing, and whether the SDK is as expected",
     ),
     "edit": ("mccprobe.cli.edit_cmd", "edit", "try an edit of a kernel; keep it only if it passes the gate"),
     "flags": ("mccprobe.cli.flags_cmd", "flags", "what is known of compiler flags; what a compiler takes"),
@@ -55,9 +57,7 @@ COMMANDS = {
     "plan": ("mccprobe.cli.plan_cmd", "plan", "the arithmetic of a GEMM tile: budgets, conflicts, loads, bounds"),
     "recheck": ("mccprobe.cli.recheck_cmd", "recheck", "try old bug reports on another compiler"),
     "reduce": ("mccprobe.cli.reduce_cmd", "reduce", "make the source of a finding small, with the same culprit"),
-    "report": (
-        "mccprobe.cli.report_cmd", "report", "registers, shared memory, spills and occupancy of each kernel"
-    ),
+    "report": ("mccprobe.cli.report_cmd", "report", "registers, shared memory, spills and occupancy of each kernel"),
     "toolchains": ("mccprobe.cli.toolchains_cmd", "toolchains", "list compilers: what was found, what each can do"),
     "trace": ("mccprobe.cli.trace_cmd", "trace", "record the kernel launches and modules of a running program"),
     "why": ("mccprobe.cli.why_cmd", "why", "from wrong numbers to a report: flags, pass, instruction, ways around"),
@@ -88,9 +88,14 @@ def root(ctx: click.Context, debug: bool, quiet: bool, as_json: bool, color: str
 def error_document(error: MccprobeError) -> dict[str, Any]:
     """What --json prints for a failure."""
     return {
-        "schema_version": 1, "tool_version": __version__, "status": "error", "code": error.code,
-        "message": error.message, "hint": error.hint, "exit_code": int(error.exit_code),
-    }  # fmt: skip
+        "schema_version": 1,
+        "tool_version": __version__,
+        "status": "error",
+        "code": error.code,
+        "message": error.message,
+        "hint": error.hint,
+        "exit_code": int(error.exit_code),
+    }
 
 
 def _show(error: MccprobeError, argv: Sequence[str], documents: int) -> int:

@@ -65,17 +65,23 @@ Examples:
 )
 @click.option("--input", "data", type=click.Choice(["random", "zero"]), default="random", help="zero is refused")
 @click.option("--confidence", type=FiniteRange(0.5, 0.9999), default=0.95, show_default=True)
-@click.option(
-    "--min-health", type=FiniteRange(0), metavar="TFLOPS", help="least of the shipped GEMM on the device"
-)
+@click.option("--min-health", type=FiniteRange(0), metavar="TFLOPS", help="least of the shipped GEMM on the device")
 @click.option("--json", "as_json", is_flag=True, help="one JSON document (reports/bench.schema.json)")
 @html_options
 @click.option("-o", "--out", type=click.Path(path_type=Path), metavar="DIR", help="keep the built programs here")
 @click.pass_obj
 def bench(
-    console: Console, /, kernel: str | None, against: str | None, program: str | None, as_json: bool,
-    html: Path | None, figures: Path | None, out: Path | None, **values: Any,
-) -> int:  # fmt: skip
+    console: Console,
+    /,
+    kernel: str | None,
+    against: str | None,
+    program: str | None,
+    as_json: bool,
+    html: Path | None,
+    figures: Path | None,
+    out: Path | None,
+    **values: Any,
+) -> int:
     places = page_places(html, figures, also_stdout="--json" if as_json else "")
     if program is None and values["stdin"] is not None:
         raise UsageError("--stdin goes with --program", hint="a kernel's host program reads no standard input")
@@ -97,10 +103,15 @@ def bench(
 
     with answered(show, as_json=as_json):
         record(
-            values, "bench", choice, text=f"bench of {' against '.join(one.name for one in contenders)}",
-            verdict=report.gates[0].verdict if report.gates else None, figures=figures_of(report),
-            health=health_entry(report), run_directory=out,
-        )  # fmt: skip
+            values,
+            "bench",
+            choice,
+            text=f"bench of {' against '.join(one.name for one in contenders)}",
+            verdict=report.gates[0].verdict if report.gates else None,
+            figures=figures_of(report),
+            health=health_entry(report),
+            run_directory=out,
+        )
     return 1 if report.refused else 0
 
 
@@ -131,16 +142,21 @@ def settings_of(values: dict[str, Any]) -> Any:
     from mccprobe.tuning.bench.session import BenchSettings
 
     return BenchSettings(
-        cases=values["cases"], seeds=tuple(values["seeds"]), case=values["case"], rounds=values["rounds"],
-        warmups=values["warmups"], data=values["data"], confidence=values["confidence"],
-        min_health=values["min_health"], arch=values["arch"], timeout_s=values["timeout"],
+        cases=values["cases"],
+        seeds=tuple(values["seeds"]),
+        case=values["case"],
+        rounds=values["rounds"],
+        warmups=values["warmups"],
+        data=values["data"],
+        confidence=values["confidence"],
+        min_health=values["min_health"],
+        arch=values["arch"],
+        timeout_s=values["timeout"],
         compile_timeout_s=values["compile_timeout"],
-    )  # fmt: skip
+    )
 
 
-def hooks_of(
-    console: Console, choice: KernelChoice | None, values: dict[str, Any], *, sides: int = 1
-) -> Hooks:
+def hooks_of(console: Console, choice: KernelChoice | None, values: dict[str, Any], *, sides: int = 1) -> Hooks:
     """Progress to standard error. sides: how many are timed in turn."""
     from mccprobe.inspection.lines import one_line
     from mccprobe.tuning.bench.session import Hooks
@@ -199,8 +215,11 @@ def render_bench(report: BenchReport) -> str:
     from mccprobe.report.text.bench import SIM, render_measurement
     from mccprobe.report.text.check import render_score
 
-    lines = [f"gate: {gate.kernel.name} {'passed' if gate.passed else 'NOT PASSED'} ({gate.verdict})"
-             + ("  [sim]" if gate.simulated else "") for gate in report.gates]  # fmt: skip
+    lines = [
+        f"gate: {gate.kernel.name} {'passed' if gate.passed else 'NOT PASSED'} ({gate.verdict})"
+        + ("  [sim]" if gate.simulated else "")
+        for gate in report.gates
+    ]
     text = "\n".join(lines) + "\n" if lines else ""
     if report.measurement is None:
         mark = SIM if report.simulated else ""
@@ -232,9 +251,15 @@ def health_entry(report: BenchReport) -> dict[str, Any] | None:
 
 
 def _programs(
-    console: Console, kernel: str | None, program: str, against: str | None, values: dict[str, Any], *,
-    as_json: bool, places: Places | None,
-) -> int:  # fmt: skip
+    console: Console,
+    kernel: str | None,
+    program: str,
+    against: str | None,
+    values: dict[str, Any],
+    *,
+    as_json: bool,
+    places: Places | None,
+) -> int:
     from mccprobe.oracle.run_input import stdin_file
     from mccprobe.report.text.bench import render_measurement
     from mccprobe.tuning.bench.session import bench_programs
@@ -243,11 +268,15 @@ def _programs(
         raise UsageError("--program and a kernel do not go together", hint="bench one or the other")
     commands = [_words("--program", program), *([_words("--against", against)] if against is not None else [])]
     found = bench_programs(
-        commands, rounds=values["rounds"], warmups=values["warmups"], confidence=values["confidence"],
-        run_in=values["run_in"], timeout_s=values["timeout"],
+        commands,
+        rounds=values["rounds"],
+        warmups=values["warmups"],
+        confidence=values["confidence"],
+        run_in=values["run_in"],
+        timeout_s=values["timeout"],
         stdin=None if values["stdin"] is None else stdin_file(values["stdin"]),
         hooks=hooks_of(console, None, values, sides=len(commands)),
-    )  # fmt: skip
+    )
     document = _document("program", found.refused, {"measurement": found.to_dict()})
     _deliver(console, places, document, lambda: render_measurement(found, simulated=False), as_json=as_json)
     return 1 if found.refused else 0

@@ -55,9 +55,19 @@ Examples:
 @click.option("-o", "--out", type=click.Path(path_type=Path), metavar="DIR", help="run directory")
 @click.pass_context
 def bisect(
-    ctx: click.Context, /, recipe: Path | None, resume: Path | None, as_json: bool, html: Path | None,
-    figures: Path | None, out: Path | None, jobs: int | None, scheduler: str, no_fixed_addresses: bool, **values: Any,
-) -> int:  # fmt: skip
+    ctx: click.Context,
+    /,
+    recipe: Path | None,
+    resume: Path | None,
+    as_json: bool,
+    html: Path | None,
+    figures: Path | None,
+    out: Path | None,
+    jobs: int | None,
+    scheduler: str,
+    no_fixed_addresses: bool,
+    **values: Any,
+) -> int:
     console: Console = ctx.obj
     options = _options(ctx, values, recipe, resume, fixed_addresses=not no_fixed_addresses)
     places = page_places(html, figures, also_stdout="--json" if as_json else "")
@@ -86,9 +96,16 @@ def _options(
 
 
 def _run(
-    console: Console, options: BisectOptions, *, resume: Path | None, out: Path | None, jobs: int | None,
-    scheduler: str, as_json: bool, places: Places | None,
-) -> int:  # fmt: skip
+    console: Console,
+    options: BisectOptions,
+    *,
+    resume: Path | None,
+    out: Path | None,
+    jobs: int | None,
+    scheduler: str,
+    as_json: bool,
+    places: Places | None,
+) -> int:
     from mccprobe.bisection.passes.plan import make_plan
     from mccprobe.bisection.passes.run import Progress, run_bisection
     from mccprobe.build.store import TEMPORARY, disk_errors
@@ -117,7 +134,12 @@ def _run(
         with disk_errors(root, only_full=True):
             progress = Progress(lines.stage, lines.trial)
             report = run_bisection(
-                request, run, journal, session.executor, progress, other_draws=True,
+                request,
+                run,
+                journal,
+                session.executor,
+                progress,
+                other_draws=True,
                 screen=None if request.toolchain.simulated else cheap_screen,
             )
         document = report.to_dict(__version__)

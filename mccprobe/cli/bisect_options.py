@@ -31,10 +31,18 @@ _OPTIONS = (
     click.option("--run-args", metavar="ARGS", help="arguments of the program"),
     click.option("--stdin", metavar="FILE", help="what the program reads from standard input (default: nothing)"),
     click.option("--run-in", metavar="DIR", help="folder that programs run in (default: an empty one for each run)"),
-    click.option("--ignore-file", "ignore_files", multiple=True, metavar="PATTERN",
-                 help="a file that the program writes, not to be compared"),
     click.option(
-        "--case", cls=AliasedOption, aliases=("--cases",), metavar="NAME|MxNxK",
+        "--ignore-file",
+        "ignore_files",
+        multiple=True,
+        metavar="PATTERN",
+        help="a file that the program writes, not to be compared",
+    ),
+    click.option(
+        "--case",
+        cls=AliasedOption,
+        aliases=("--cases",),
+        metavar="NAME|MxNxK",
         help="case of a kernel's own host program",
     ),
     click.option("--seed", type=click.IntRange(0), default=1, show_default=True, help="inputs and spot checks"),
@@ -46,9 +54,7 @@ _OPTIONS = (
     click.option("--profile", is_flag=True, help="test every distinct object and list every edge"),
     click.option("--jobs", type=click.IntRange(1), help="compiles at once (default: CPUs)"),
     click.option("--scheduler", default="", metavar="tcp://HOST:PORT", help="compile on this Dask cluster"),
-    click.option(
-        "--timeout", type=FiniteRange(0.1), default=60.0, show_default=True, metavar="S", help="of one run"
-    ),
+    click.option("--timeout", type=FiniteRange(0.1), default=60.0, show_default=True, metavar="S", help="of one run"),
     click.option("--compile-timeout", type=FiniteRange(1), default=300.0, show_default=True, metavar="S"),
     click.option("--bad-if", multiple=True, type=click.Choice(["timeout", "crash"]), help="BAD, not UNRESOLVED"),
     click.option("--no-fixed-addresses", is_flag=True, help="leave address randomisation on for compiles"),

@@ -32,8 +32,13 @@ Examples:
 
 @click.command("bug-report", help=HELP, context_settings={"help_option_names": ["-h", "--help"]})
 @click.argument("run", type=click.Path(path_type=Path), metavar="RUN")
-@click.option("--style", type=click.Choice(["llvm", "gcc", "vendor"]), default="llvm", show_default=True,
-              help="LLVM's tracker, mail in plain text, or a vendor's desk")  # fmt: skip
+@click.option(
+    "--style",
+    type=click.Choice(["llvm", "gcc", "vendor"]),
+    default="llvm",
+    show_default=True,
+    help="LLVM's tracker, mail in plain text, or a vendor's desk",
+)
 @click.option("--lang", type=click.Choice(["en", "zh"]), default="en", show_default=True, help="of the text")
 @click.option("--no-scrub", is_flag=True, help="leave private names in")
 @click.option("--dry-run", is_flag=True, help="show what would be removed; write nothing")
@@ -41,9 +46,16 @@ Examples:
 @click.option("--json", "as_json", is_flag=True, help="one JSON document (reports/bug-report.schema.json)")
 @click.pass_obj
 def bug_report(
-    console: Console, /, run: Path, style: str, lang: str, no_scrub: bool, dry_run: bool, out: Path | None,
+    console: Console,
+    /,
+    run: Path,
+    style: str,
+    lang: str,
+    no_scrub: bool,
+    dry_run: bool,
+    out: Path | None,
     as_json: bool,
-) -> int:  # fmt: skip
+) -> int:
     from mccprobe.explain.bundle.make import BundleChoices, write_bug_report
 
     def show(removed: Sequence[Removed]) -> None:
@@ -57,9 +69,13 @@ def bug_report(
                 console.always(one_line(f"  {item.describe()}"))
 
     written = write_bug_report(
-        run, out or run / "bug-report", BundleChoices(style, lang, not no_scrub, dry_run),
-        cache=cache_directory(), tell=lambda text: console.message(one_line(text)), show=show,
-    )  # fmt: skip
+        run,
+        out or run / "bug-report",
+        BundleChoices(style, lang, not no_scrub, dry_run),
+        cache=cache_directory(),
+        tell=lambda text: console.message(one_line(text)),
+        show=show,
+    )
     for name in written.left_out:
         console.always(one_line(f"left out, because private names stand in it: {name}"))
     if as_json:

@@ -53,9 +53,16 @@ warp, barriers that diverge, races, bounds, bank conflicts; each with its line. 
 @click.option("-o", "--out", type=click.Path(path_type=Path), metavar="DIR", help="keep the built program here")
 @click.pass_obj
 def check(
-    console: Console, /, kernel: str, as_json: bool, out: Path | None, stop_at_bad: bool, lab: bool, warp: str | None,
+    console: Console,
+    /,
+    kernel: str,
+    as_json: bool,
+    out: Path | None,
+    stop_at_bad: bool,
+    lab: bool,
+    warp: str | None,
     **values: Any,
-) -> int:  # fmt: skip
+) -> int:
     if lab:
         return _lab(console, kernel, values, warp=int(warp or 128), as_json=as_json, out=out)
     if warp is not None:
@@ -67,11 +74,15 @@ def check(
     choice = choose_kernel(console, kernel, values)
     with build_folder(out, "check") as folder:
         report = check_kernel(
-            choice.kernel, choice.toolchain, flags=choice.flags, defines=choice.defines, folder=folder,
+            choice.kernel,
+            choice.toolchain,
+            flags=choice.flags,
+            defines=choice.defines,
+            folder=folder,
             stop_at_bad=stop_at_bad,
             tell=case_teller(console, simulated=choice.toolchain.simulated, runs=planned_runs(choice, values)),
             **gate_arguments(values),
-        )  # fmt: skip
+        )
         require_built(report)
     score = grader_score(report)
 
@@ -85,9 +96,14 @@ def check(
 
     with answered(show, as_json=as_json):
         record(
-            values, "check", choice, text=f"check of {choice.kernel.name}, {report.selection} cases",
-            verdict=report.verdict, figures={"max_err": (report.worst_error, "")}, run_directory=out,
-        )  # fmt: skip
+            values,
+            "check",
+            choice,
+            text=f"check of {choice.kernel.name}, {report.selection} cases",
+            verdict=report.verdict,
+            figures={"max_err": (report.worst_error, "")},
+            run_directory=out,
+        )
     return 0 if report.passed else 1
 
 
@@ -106,10 +122,18 @@ def _lab(console: Console, kernel: str, values: dict[str, Any], *, warp: int, as
 
     with build_folder(out, "lab") as folder:
         report = lab_kernel(
-            choice.kernel, choice.toolchain, folder=folder, warp=warp, flags=choice.flags, defines=choice.defines,
-            arch=values["arch"], seed=values["seeds"][0], timeout_s=values["timeout"],
-            compile_timeout_s=values["compile_timeout"], tell=tell,
-        )  # fmt: skip
+            choice.kernel,
+            choice.toolchain,
+            folder=folder,
+            warp=warp,
+            flags=choice.flags,
+            defines=choice.defines,
+            arch=values["arch"],
+            seed=values["seeds"][0],
+            timeout_s=values["timeout"],
+            compile_timeout_s=values["compile_timeout"],
+            tell=tell,
+        )
     good = report.verdict is Verdict.GOOD
 
     def show() -> None:
@@ -121,7 +145,11 @@ def _lab(console: Console, kernel: str, values: dict[str, Any], *, warp: int, as
 
     with answered(show, as_json=as_json):
         record(
-            values, "check", choice, text=f"lab of {choice.kernel.name}, warps of {warp}", verdict=report.verdict,
+            values,
+            "check",
+            choice,
+            text=f"lab of {choice.kernel.name}, warps of {warp}",
+            verdict=report.verdict,
             run_directory=out,
-        )  # fmt: skip
+        )
     return 0 if good else 1

@@ -47,12 +47,17 @@ DEFAULT_OUT = "mccprobe-out"
 @click.option(
     "--warmups", type=click.IntRange(0, 1000), default=3, show_default=True, help="dropped, before each round"
 )
-@click.option(
-    "--min-health", type=FiniteRange(0), metavar="TFLOPS", help="least of the shipped GEMM on the device"
-)
+@click.option("--min-health", type=FiniteRange(0), metavar="TFLOPS", help="least of the shipped GEMM on the device")
 @click.option("--json", "as_json", is_flag=True, help="the summary (reports/cycle.schema.json)")
-@click.option("-o", "--out", type=click.Path(path_type=Path), default=DEFAULT_OUT, show_default=True, metavar="DIR",
-              help="folder of the run directories")  # fmt: skip
+@click.option(
+    "-o",
+    "--out",
+    type=click.Path(path_type=Path),
+    default=DEFAULT_OUT,
+    show_default=True,
+    metavar="DIR",
+    help="folder of the run directories",
+)
 @click.pass_obj
 def cycle(console: Console, /, kernel: str, as_json: bool, out: Path, **values: Any) -> int:
     from mccprobe.build.store import new_run_root, write_synced
@@ -68,9 +73,14 @@ def cycle(console: Console, /, kernel: str, as_json: bool, out: Path, **values: 
     with folder_below(out, lambda: new_run_root(out, stem, clock)) as root:
         console.message(one_line(f"run directory: {root}"))
         report = run_cycle(
-            contender, choice.toolchain, settings, MccPaths(values["mcc"], values["musa_path"]), cache_directory(),
-            root, hooks_of(console, choice, values),
-        )  # fmt: skip
+            contender,
+            choice.toolchain,
+            settings,
+            MccPaths(values["mcc"], values["musa_path"]),
+            cache_directory(),
+            root,
+            hooks_of(console, choice, values),
+        )
         if report.gate is not None:
             require_built(report.gate)
         status = "passed" if report.passed else "not-passed"
@@ -87,9 +97,15 @@ def cycle(console: Console, /, kernel: str, as_json: bool, out: Path, **values: 
 
     with answered(show, as_json=as_json):
         record(
-            values, "bench", choice, text=f"cycle of {choice.kernel.name}", verdict=report.verdict,
-            figures=figures_of(report.bench), health=health_entry(report.bench), run_directory=root,
-        )  # fmt: skip
+            values,
+            "bench",
+            choice,
+            text=f"cycle of {choice.kernel.name}",
+            verdict=report.verdict,
+            figures=figures_of(report.bench),
+            health=health_entry(report.bench),
+            run_directory=root,
+        )
     return 0 if report.passed else 1
 
 

@@ -18,9 +18,13 @@ SHOWN = 20  # differing instructions of a function: a screen
 @click.option("--function", "function", metavar="NAME", help="this function only")
 @click.option("--target", default="", metavar="ARCH", help="this architecture only (mp_22)")
 @click.option(
-    "--limit", type=click.IntRange(min=0), default=SHOWN, show_default=True, metavar="N",
+    "--limit",
+    type=click.IntRange(min=0),
+    default=SHOWN,
+    show_default=True,
+    metavar="N",
     help="differences shown of a function; 0 for all",
-)  # fmt: skip
+)
 @click.option("--mcc", metavar="PATH", help="the mcc whose llvm-objdump is used")
 @click.option("--musa-path", metavar="DIR", help="the MUSA toolkit to use")
 @click.option("--json", "as_json", is_flag=True, help="one JSON document (reports/diff.schema.json)")

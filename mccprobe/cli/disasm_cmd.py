@@ -21,9 +21,11 @@ DEPTH_OF_INSTRUCTIONS = 6  # of the document: images, image, functions, function
 @click.option("--words", is_flag=True, help="by 12-byte words with their slots (MTGPU listings of that view)")
 @click.option("--loops", is_flag=True, help="the loops instead of the stream")
 @click.option(
-    "--table", metavar="TABLE.json", type=click.Path(path_type=Path),
+    "--table",
+    metavar="TABLE.json",
+    type=click.Path(path_type=Path),
     help="name instructions of its target by this learned table (mccprobe isa learn)",
-)  # fmt: skip
+)
 @click.option("--mcc", metavar="PATH", help="the mcc whose llvm-objdump is used")
 @click.option("--musa-path", metavar="DIR", help="the MUSA toolkit to use")
 @click.option("--json", "as_json", is_flag=True, help="one JSON document (reports/disasm.schema.json)")

@@ -29,15 +29,28 @@ Examples:
 @toolchain_option("doctor", "the SDK that the self-test asks")
 @click.option("--mcc", metavar="PATH", help="the mcc to use")
 @click.option("--musa-path", metavar="DIR", help="the MUSA toolkit to pin")
-@click.option("--timeout", "timeout_s", type=FiniteRange(min=1), default=300.0, show_default=True,
-              metavar="SECONDS", help="for the whole self-test; what is not asked by then is not checked")  # fmt: skip
+@click.option(
+    "--timeout",
+    "timeout_s",
+    type=FiniteRange(min=1),
+    default=300.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="for the whole self-test; what is not asked by then is not checked",
+)
 @click.option("--markdown", is_flag=True, help="a list to paste into an issue, without private names")
 @click.option("--json", "as_json", is_flag=True, help="one JSON document (reports/doctor.schema.json)")
 @click.pass_obj
 def doctor(
-    console: Console, /, toolchain: str, mcc: str | None, musa_path: str | None, timeout_s: float, markdown: bool,
+    console: Console,
+    /,
+    toolchain: str,
+    mcc: str | None,
+    musa_path: str | None,
+    timeout_s: float,
+    markdown: bool,
     as_json: bool,
-) -> int:  # fmt: skip
+) -> int:
     from mccprobe.doctor.examine import Request, examine
     from mccprobe.report.text.doctor import render, render_markdown
     from mccprobe.targets.mcc.toolchain import MccPaths

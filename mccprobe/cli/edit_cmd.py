@@ -102,10 +102,14 @@ def _gate(console: Console, choice: KernelChoice, values: dict[str, Any]) -> Cal
 
         with build_folder(None, "edit") as folder:
             return check_kernel(
-                kernel, choice.toolchain, flags=choice.flags, defines=choice.defines, folder=folder,
+                kernel,
+                choice.toolchain,
+                flags=choice.flags,
+                defines=choice.defines,
+                folder=folder,
                 tell=case_teller(console, simulated=choice.toolchain.simulated, runs=planned_runs(choice, values)),
                 **gate_arguments(values),
-            )  # fmt: skip
+            )
 
     return gate
 
@@ -134,10 +138,14 @@ def _folder(text: str) -> Path:
 def _asked(choice: KernelChoice, values: dict[str, Any]) -> dict[str, Any]:
     """What decides the gate's answer beside the files: a test with other flags or another compiler is none."""
     return {
-        "toolchain": choice.toolchain.name, "compiler": choice.toolchain.identify().fingerprint,
-        "flags": [list(flag) for flag in choice.flags], "defines": dict(choice.defines), "arch": values["arch"],
-        "cases": values["cases"], "seeds": list(values["seeds"]),
-    }  # fmt: skip
+        "toolchain": choice.toolchain.name,
+        "compiler": choice.toolchain.identify().fingerprint,
+        "flags": [list(flag) for flag in choice.flags],
+        "defines": dict(choice.defines),
+        "arch": values["arch"],
+        "cases": values["cases"],
+        "seeds": list(values["seeds"]),
+    }
 
 
 def _show(
@@ -153,9 +161,14 @@ def _show(
         if as_json:
             status = "done" if outcome.done else "not-done"
             console.document(
-                {"schema_version": 1, "tool_version": __version__, "status": status, "simulated": simulated,
-                 **outcome.to_dict()}
-            )  # fmt: skip
+                {
+                    "schema_version": 1,
+                    "tool_version": __version__,
+                    "status": status,
+                    "simulated": simulated,
+                    **outcome.to_dict(),
+                }
+            )
             return
         from mccprobe.inspection.lines import one_line
 
@@ -168,7 +181,11 @@ def _show(
     with answered(show, as_json=as_json):
         if choice is not None and outcome.gate is not None:
             record(
-                values, "check", choice, text=f"edit {outcome.action} of {outcome.kernel.name}: {outcome.text}",
-                verdict=outcome.gate.verdict, figures={"max_err": (outcome.gate.worst_error, "")},
-            )  # fmt: skip
+                values,
+                "check",
+                choice,
+                text=f"edit {outcome.action} of {outcome.kernel.name}: {outcome.text}",
+                verdict=outcome.gate.verdict,
+                figures={"max_err": (outcome.gate.worst_error, "")},
+            )
     return 0 if outcome.done else 1

@@ -70,9 +70,14 @@ _json_option = click.option("--json", "as_json", is_flag=True, help="one JSON do
 @_json_option
 @click.pass_obj
 def list_flags(
-    console: Console, compiler: str | None, risk: str | None, match: str, pass_name: str | None,
-    files: tuple[str, ...], as_json: bool,
-) -> int:  # fmt: skip
+    console: Console,
+    compiler: str | None,
+    risk: str | None,
+    match: str,
+    pass_name: str | None,
+    files: tuple[str, ...],
+    as_json: bool,
+) -> int:
     """List flags and sets, or the options that switch off a pass.
 
     \b
@@ -193,9 +198,11 @@ def _toolchains(
 def _described(toolchain: Toolchain) -> dict[str, Any]:
     identity = toolchain.identify()
     return {
-        "toolchain": toolchain.name, "path": str(identity.path), "version": identity.version,
+        "toolchain": toolchain.name,
+        "path": str(identity.path),
+        "version": identity.version,
         "simulated": toolchain.simulated,
-    }  # fmt: skip
+    }
 
 
 _toolchain_option = click.option(
@@ -216,9 +223,15 @@ _musa_option = click.option("--musa-path", metavar="DIR", help="the MUSA toolkit
 @_json_option
 @click.pass_obj
 def probe(
-    console: Console, flag_names: tuple[str, ...], names: tuple[str, ...], compilers: tuple[str, ...],
-    mcc: str | None, musa_path: str | None, files: tuple[str, ...], as_json: bool,
-) -> int:  # fmt: skip
+    console: Console,
+    flag_names: tuple[str, ...],
+    names: tuple[str, ...],
+    compilers: tuple[str, ...],
+    mcc: str | None,
+    musa_path: str | None,
+    files: tuple[str, ...],
+    as_json: bool,
+) -> int:
     """Ask an installed compiler flag by flag: accepted, refused or unknown.
 
     Exit code 1 if a flag that was named is not accepted by every compiler.
@@ -273,10 +286,21 @@ def probe(
 @_json_option
 @click.pass_obj
 def harvest(
-    console: Console, name: str | None, compiler: str | None, mcc: str | None, musa_path: str | None, listed: bool,
-    help_file: str | None, defaults_file: str | None, written_for: str | None, match: str, everything: bool,
-    output: str | None, files: tuple[str, ...], as_json: bool,
-) -> int:  # fmt: skip
+    console: Console,
+    name: str | None,
+    compiler: str | None,
+    mcc: str | None,
+    musa_path: str | None,
+    listed: bool,
+    help_file: str | None,
+    defaults_file: str | None,
+    written_for: str | None,
+    match: str,
+    everything: bool,
+    output: str | None,
+    files: tuple[str, ...],
+    as_json: bool,
+) -> int:
     """Read a compiler's hidden help into typed entries with defaults: a catalogue file, or JSON.
 
     \b
@@ -321,10 +345,16 @@ def harvest(
         else:
             console.result(toml)
     if as_json:
-        console.document(_document(
-            "harvest", compiler=described, source=source, total=len(found.options),
-            options=[option_value(one, catalogue) for one in options], unread=list(found.unread),
-        ))  # fmt: skip
+        console.document(
+            _document(
+                "harvest",
+                compiler=described,
+                source=source,
+                total=len(found.options),
+                options=[option_value(one, catalogue) for one in options],
+                unread=list(found.unread),
+            )
+        )
     kept = len(options) - len(new)
     console.message(
         f"{source}: {number_of(len(found.options), 'option')}, {len(options)} asked for"

@@ -46,8 +46,11 @@ Examples:
 @click.argument("args", nargs=-1, type=click.UNPROCESSED)
 @click.option("--space", type=click.Path(path_type=Path), metavar="FILE", help="what may change (TOML)")
 @click.option("--strategy", type=click.Choice(["article", "exhaustive", "tpe"]), default="article", show_default=True)
-@click.option("--objective", type=click.Choice(["instructions", "code-size", "registers", "spills", "time"]),
-              help="what is made smaller  [default: what is honest here]")  # fmt: skip
+@click.option(
+    "--objective",
+    type=click.Choice(["instructions", "code-size", "registers", "spills", "time"]),
+    help="what is made smaller  [default: what is honest here]",
+)
 @click.option("--budget", metavar="TIME", help="stop cleanly after TIME (600, 90s, 10m, 1h)")
 @click.option("--max-trials", type=click.IntRange(2), default=200, show_default=True, help="points in all")
 @click.option("--bound", type=click.IntRange(2), default=256, show_default=True, help="most points of exhaustive")
@@ -57,11 +60,23 @@ Examples:
 @click.option("--musa-path", metavar="DIR", help="the MUSA toolkit to pin")
 @click.option("--arch", default=DEFAULT_ARCH, show_default=True, metavar="ARCH", help="device architecture")
 @click.option(
-    "--case", "cases", cls=AliasedOption, aliases=("--cases",), type=click.Choice(["legacy", "full"]),
-    default="legacy", show_default=True,
+    "--case",
+    "cases",
+    cls=AliasedOption,
+    aliases=("--cases",),
+    type=click.Choice(["legacy", "full"]),
+    default="legacy",
+    show_default=True,
 )
-@click.option("--seed", "seeds", type=click.IntRange(0), multiple=True, default=(1, 2, 3), show_default=True,
-              help="inputs of the gate; several may be given")  # fmt: skip
+@click.option(
+    "--seed",
+    "seeds",
+    type=click.IntRange(0),
+    multiple=True,
+    default=(1, 2, 3),
+    show_default=True,
+    help="inputs of the gate; several may be given",
+)
 @click.option("--run-args", metavar="ARGS", help="arguments of an ordinary program")
 @click.option("--stdin", metavar="FILE", help="what an ordinary program reads from standard input (default: nothing)")
 @click.option("--random-seed", type=click.IntRange(0), default=1, show_default=True, help="of tpe")
@@ -72,18 +87,35 @@ Examples:
 @click.option("--scheduler", default="", metavar="tcp://HOST:PORT", help="compile and judge on this Dask cluster")
 @click.option("--plot", type=click.Path(path_type=Path), metavar="FILE", help="a picture as well (.svg, .png)")
 @click.option("--why", default="", metavar="TEXT", help="for the journal: why this is tried")
-@click.option("--journal", "book", default=DEFAULT_BOOK, show_default=True, metavar="FILE",
-              help='where it is recorded; "" for nowhere')  # fmt: skip
+@click.option(
+    "--journal",
+    "book",
+    default=DEFAULT_BOOK,
+    show_default=True,
+    metavar="FILE",
+    help='where it is recorded; "" for nowhere',
+)
 @click.option("--resume", type=click.Path(path_type=Path), metavar="RUN", help="go on with this run")
 @click.option("--json", "as_json", is_flag=True, help="one JSON document (reports/flags-search.schema.json)")
 @html_options
 @click.option("-o", "--out", type=click.Path(path_type=Path), metavar="DIR", help="run directory")
 @click.pass_context
 def search(
-    ctx: click.Context, /, budget: str | None, max_trials: int, jobs: int | None, scheduler: str, plot: Path | None,
-    book: str, resume: Path | None, as_json: bool, html: Path | None, figures: Path | None, out: Path | None,
+    ctx: click.Context,
+    /,
+    budget: str | None,
+    max_trials: int,
+    jobs: int | None,
+    scheduler: str,
+    plot: Path | None,
+    book: str,
+    resume: Path | None,
+    as_json: bool,
+    html: Path | None,
+    figures: Path | None,
+    out: Path | None,
     **values: Any,
-) -> int:  # fmt: skip
+) -> int:
     from mccprobe.explain.options import parse_budget
     from mccprobe.targets.llvm.inherited import environment_of, sentences
     from mccprobe.tuning.flag_search.options import plan_search
@@ -113,8 +145,9 @@ def search(
     if resume is not None:
         _check_unchanged(resume, described)
     root = choose_root(resume, out, Path(options.file).stem or "search")
-    report = _search(console, planned, options, described, root, resume=resume, jobs=jobs, scheduler=scheduler,
-                     book=book, plot=plot)  # fmt: skip
+    report = _search(
+        console, planned, options, described, root, resume=resume, jobs=jobs, scheduler=scheduler, book=book, plot=plot
+    )
 
     def page() -> Page:
         from mccprobe.report.pages.search_page import search_page
@@ -136,8 +169,11 @@ def search(
 def _options(ctx: click.Context, values: dict[str, Any], resume: Path | None) -> SearchOptions:
     from mccprobe.tuning.flag_search.options import SearchOptions, read_options
 
-    given = {name: values[name] for name in values
-             if ctx.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE}  # fmt: skip
+    given = {
+        name: values[name]
+        for name in values
+        if ctx.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE
+    }
     if resume is not None:
         refuse_changes(given, "--budget, --max-trials, --jobs, --json, --plot and the like may be given")
         return read_options(run_document(resume), resume / "run.json")
@@ -169,9 +205,18 @@ def _check_unchanged(root: Path, described: dict[str, Any]) -> None:
 
 
 def _search(
-    console: Console, planned: Planned, options: SearchOptions, described: dict[str, Any], root: Path, *,
-    resume: Path | None, jobs: int | None, scheduler: str, book: str, plot: Path | None,
-) -> SearchReport:  # fmt: skip
+    console: Console,
+    planned: Planned,
+    options: SearchOptions,
+    described: dict[str, Any],
+    root: Path,
+    *,
+    resume: Path | None,
+    jobs: int | None,
+    scheduler: str,
+    book: str,
+    plot: Path | None,
+) -> SearchReport:
     from mccprobe.build.store import disk_errors
     from mccprobe.inspection.lines import one_line
     from mccprobe.journal.book import Book
@@ -205,9 +250,14 @@ def _search(
             run.write_text("run.json", json_text(asked))
         console.message(one_line(f"run directory: {root}"))
         recorder = Recorder(
-            Book(Path(book)) if book else None, request.subject, request.space, request.meter, root.absolute(),
-            why=options.why, commit=kernel_commit(planned.place) if book else None,
-        )  # fmt: skip
+            Book(Path(book)) if book else None,
+            request.subject,
+            request.space,
+            request.meter,
+            root.absolute(),
+            why=options.why,
+            commit=kernel_commit(planned.place) if book else None,
+        )
         with disk_errors(root, only_full=True):
             report = run_search(
                 request, run, journal, session.executor, recorder, dict(planned.refused), Hooks(console.progress, tell)

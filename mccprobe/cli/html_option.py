@@ -70,9 +70,14 @@ def deliver(
 
 
 def deliver_result(
-    console: Console, places: Places | None, page: Callable[[], Page], document: dict[str, Any], text: str, *,
+    console: Console,
+    places: Places | None,
+    page: Callable[[], Page],
+    document: dict[str, Any],
+    text: str,
+    *,
     as_json: bool,
-) -> None:  # fmt: skip
+) -> None:
     """The same for a result that is a document with --json, and else a text."""
 
     def show() -> None:
@@ -85,9 +90,14 @@ def deliver_result(
 
 
 def finished_run(
-    console: Console, root: Path, places: Places, make: Callable[[Mapping[str, Any]], Page],
-    exit_code: Callable[[Mapping[str, Any]], int], *, as_json: bool,
-) -> int | None:  # fmt: skip
+    console: Console,
+    root: Path,
+    places: Places,
+    make: Callable[[Mapping[str, Any]], Page],
+    exit_code: Callable[[Mapping[str, Any]], int],
+    *,
+    as_json: bool,
+) -> int | None:
     """The answer of a run that ended, as it lies there, and its page; returns its exit code. Nothing is run.
 
     None where there is more to run. Raises BadReport for a result that is not this command's.

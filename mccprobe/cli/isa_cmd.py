@@ -39,9 +39,19 @@ def isa() -> None:
 @click.option("--json", "as_json", is_flag=True, help="one JSON document (reports/isa.schema.json)")
 @click.pass_obj
 def learn(
-    console: Console, first: str, more: tuple[str, ...], output: str, word_bytes: str, target: str, tool: str,
-    probe: str, probe_object: str | None, objects: tuple[str, ...], probe_seconds: float, as_json: bool,
-) -> int:  # fmt: skip
+    console: Console,
+    first: str,
+    more: tuple[str, ...],
+    output: str,
+    word_bytes: str,
+    target: str,
+    tool: str,
+    probe: str,
+    probe_object: str | None,
+    objects: tuple[str, ...],
+    probe_seconds: float,
+    as_json: bool,
+) -> int:
     """Learn which bits say the mnemonic, from listings with bytes and text.
 
     For MTGPU the result is compared with mccprobe's own open table, on the listings and on each --object;
@@ -61,10 +71,15 @@ def learn(
     if bool(probe) != bool(probe_object):
         raise UsageError("--probe and --probe-object go together", hint="the probes are put into a real object's code")
     learned = learn_files(
-        [Path(name) for name in (first, *more)], word_bytes=None if word_bytes == "auto" else int(word_bytes),
-        target=target, tool=tool, disassembler=probe, template=_bytes(probe_object), budget_s=probe_seconds,
+        [Path(name) for name in (first, *more)],
+        word_bytes=None if word_bytes == "auto" else int(word_bytes),
+        target=target,
+        tool=tool,
+        disassembler=probe,
+        template=_bytes(probe_object),
+        budget_s=probe_seconds,
         progress=console.progress,
-    )  # fmt: skip
+    )
     table = learned.table
     agreements = [learned.open_table] if learned.open_table is not None else []
     agreements += [with_object(table, Path(name)) for name in objects]
@@ -72,11 +87,20 @@ def learn(
     summary = table.summary()
     held_out = _held_out(table.held_out)
     if as_json:
-        console.document({
-            "schema_version": 1, "tool_version": __version__, "status": "learned", "table": output, "summary": summary,
-            "instructions": learned.instructions, "without_bytes": learned.without_bytes, "held_out": held_out,
-            "probes": dict(table.probes) or None, "open_table": [one.to_dict() for one in agreements],
-        })  # fmt: skip
+        console.document(
+            {
+                "schema_version": 1,
+                "tool_version": __version__,
+                "status": "learned",
+                "table": output,
+                "summary": summary,
+                "instructions": learned.instructions,
+                "without_bytes": learned.without_bytes,
+                "held_out": held_out,
+                "probes": dict(table.probes) or None,
+                "open_table": [one.to_dict() for one in agreements],
+            }
+        )
         return 0
     lines = [
         f"{output}: {number_of(summary['mnemonics'], 'mnemonic')}, {number_of(summary['rows'], 'row')} "
@@ -134,18 +158,30 @@ def show(console: Console, table: str, mnemonic: str | None, as_json: bool) -> i
     content = read_table(Path(table))
     rows = [row for row in content.rows if row.mnemonic == mnemonic]
     if as_json:
-        console.document({
-            "schema_version": 1, "tool_version": __version__, "status": "table", "table": table,
-            "summary": content.summary(), "held_out": _held_out(content.held_out), "mnemonic": mnemonic,
-            "rows": [
-                {
-                    "form": None if row.form is None else list(row.form), "size": row.size, "slot": row.slot,
-                    "samples": row.samples, "probed": row.probed, "confidence": row.confidence.name.lower(),
-                    "pipe": content.pipes.get(row.mnemonic), "bits": _pattern(row.size, row.relaxed, row.value),
-                }
-                for row in rows
-            ],
-        })  # fmt: skip
+        console.document(
+            {
+                "schema_version": 1,
+                "tool_version": __version__,
+                "status": "table",
+                "table": table,
+                "summary": content.summary(),
+                "held_out": _held_out(content.held_out),
+                "mnemonic": mnemonic,
+                "rows": [
+                    {
+                        "form": None if row.form is None else list(row.form),
+                        "size": row.size,
+                        "slot": row.slot,
+                        "samples": row.samples,
+                        "probed": row.probed,
+                        "confidence": row.confidence.name.lower(),
+                        "pipe": content.pipes.get(row.mnemonic),
+                        "bits": _pattern(row.size, row.relaxed, row.value),
+                    }
+                    for row in rows
+                ],
+            }
+        )
         return 0 if rows or mnemonic is None else 1
     if mnemonic is None:
         lines = [f"{key.replace('_', ' '):<14} {value}" for key, value in content.summary().items()]
@@ -197,19 +233,32 @@ def decode(console: Console, table: str, file: str, target: str, counts: bool, a
     lines = []
     for function in functions:
         count = function.stream.count()
-        documents.append({
-            "image": function.image, "target": function.target or None, "name": function.name,
-            "address": function.address, "steps": count.total, "states": count.states,
-            "confidence": count.confidence, "pipes": count.pipes,
-            "instructions": None if counts else [
-                {
-                    "address": one.address, "bytes": one.data.hex(), "mnemonic": one.mnemonic or None,
-                    "pipe": one.pipe or None, "state": one.state, "confidence": one.confidence.name.lower(),
-                    "rivals": list(one.rivals),
-                }
-                for one in function.stream
-            ],
-        })  # fmt: skip
+        documents.append(
+            {
+                "image": function.image,
+                "target": function.target or None,
+                "name": function.name,
+                "address": function.address,
+                "steps": count.total,
+                "states": count.states,
+                "confidence": count.confidence,
+                "pipes": count.pipes,
+                "instructions": None
+                if counts
+                else [
+                    {
+                        "address": one.address,
+                        "bytes": one.data.hex(),
+                        "mnemonic": one.mnemonic or None,
+                        "pipe": one.pipe or None,
+                        "state": one.state,
+                        "confidence": one.confidence.name.lower(),
+                        "rivals": list(one.rivals),
+                    }
+                    for one in function.stream
+                ],
+            }
+        )
         if as_json:
             continue
         states = ", ".join(f"{number} {state}" for state, number in count.states.items() if number)
@@ -224,10 +273,19 @@ def decode(console: Console, table: str, file: str, target: str, counts: bool, a
     for warning in warnings:
         console.message(f"warning: {warning}")
     if as_json:
-        print_json(console, {
-            "schema_version": 1, "tool_version": __version__, "status": "decoded", "table": table, "file": file,
-            "functions": documents, "warnings": warnings,
-        }, depth=4)  # fmt: skip
+        print_json(
+            console,
+            {
+                "schema_version": 1,
+                "tool_version": __version__,
+                "status": "decoded",
+                "table": table,
+                "file": file,
+                "functions": documents,
+                "warnings": warnings,
+            },
+            depth=4,
+        )
     else:
         console.result(joined(lines))
     return 0

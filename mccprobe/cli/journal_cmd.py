@@ -40,14 +40,18 @@ _json_option = click.option("--json", "as_json", is_flag=True, help="one JSON do
 
 def _selecting(command: Command) -> Command:
     """The options that choose entries."""
-    for option in reversed((
-        click.option("--kind", "kinds", type=click.Choice(KINDS), multiple=True, help="only of this kind"),
-        click.option("--kernel", metavar="TEXT", default="", help="only with TEXT in the kernel's name"),
-        click.option("--flag", metavar="TEXT", default="", help="only with TEXT in the flags"),
-        click.option("--verdict", "verdicts", type=click.Choice(VERDICTS), multiple=True, help="only with it"),
-        click.option("--since", metavar="DATE", default="", help="only from DATE on (UTC, 2026-11-30 or with a time)"),
-        click.option("--match", "text", metavar="TEXT", default="", help="only with TEXT in what or why"),
-    )):  # fmt: skip
+    for option in reversed(
+        (
+            click.option("--kind", "kinds", type=click.Choice(KINDS), multiple=True, help="only of this kind"),
+            click.option("--kernel", metavar="TEXT", default="", help="only with TEXT in the kernel's name"),
+            click.option("--flag", metavar="TEXT", default="", help="only with TEXT in the flags"),
+            click.option("--verdict", "verdicts", type=click.Choice(VERDICTS), multiple=True, help="only with it"),
+            click.option(
+                "--since", metavar="DATE", default="", help="only from DATE on (UTC, 2026-11-30 or with a time)"
+            ),
+            click.option("--match", "text", metavar="TEXT", default="", help="only with TEXT in what or why"),
+        )
+    ):
         command = option(command)
     return command
 
@@ -88,8 +92,14 @@ def _selected(contents: Contents, choice: dict[str, Any]) -> list[Entry]:
 
 @journal.command("list", context_settings=CONTEXT)
 @_selecting
-@click.option("-n", "--last", metavar="N", type=click.IntRange(0), default=DEFAULT_COUNT,
-              help=f"only the last N; 0 for all ({DEFAULT_COUNT})")  # fmt: skip
+@click.option(
+    "-n",
+    "--last",
+    metavar="N",
+    type=click.IntRange(0),
+    default=DEFAULT_COUNT,
+    help=f"only the last N; 0 for all ({DEFAULT_COUNT})",
+)
 @_book_option
 @_json_option
 @click.pass_obj
@@ -210,9 +220,16 @@ def compare_entries(console: Console, first: str, second: str, book: str, as_jso
 @_json_option
 @click.pass_obj
 def note(
-    console: Console, text: str, about_id: str | None, kernel: str | None, flags: tuple[str, ...], why: str,
-    dead_end: bool, book: str, as_json: bool,
-) -> int:  # fmt: skip
+    console: Console,
+    text: str,
+    about_id: str | None,
+    kernel: str | None,
+    flags: tuple[str, ...],
+    why: str,
+    dead_end: bool,
+    book: str,
+    as_json: bool,
+) -> int:
     """Write down a thought. TEXT - reads standard input.
 
     \b
@@ -235,9 +252,14 @@ def note(
     if about_id:
         about = _read(console, book).find(about_id, book)
         entry = replace(
-            entry, about=about.id, kernel=about.kernel, kernel_commit=about.kernel_commit, toolchain=about.toolchain,
-            simulated=about.simulated, flags=flags or about.flags,
-        )  # fmt: skip
+            entry,
+            about=about.id,
+            kernel=about.kernel,
+            kernel_commit=about.kernel_commit,
+            toolchain=about.toolchain,
+            simulated=about.simulated,
+            flags=flags or about.flags,
+        )
     if kernel:
         entry = replace(entry, kernel=kernel, kernel_commit=kernel_commit(Path(kernel)))
     written = Book(Path(book)).append(entry)
@@ -257,7 +279,7 @@ def note(
 @click.pass_obj
 def export(
     console: Console, /, csv_file: str | None, parquet_file: str | None, book: str, as_json: bool, **choice: Any
-) -> int:  # fmt: skip
+) -> int:
     """Write entries as a table.
 
     One row an entry, one column a figure.

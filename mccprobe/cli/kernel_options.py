@@ -45,26 +45,52 @@ def kernel_options(command: Command) -> Command:
     """The options of `choose_kernel` and of the gate. `--case` is `--cases` where a command times one case."""
     times_one = any("--case" in parameter.opts for parameter in getattr(command, "__click_params__", ()))
     case, alias = ("--cases", ()) if times_one else ("--case", ("--cases",))
-    for option in reversed((
-        click.option("--flag", "flags", multiple=True, metavar="NAME", help="catalogue name, NAME=VALUE, or as is"),
-        click.option("--set", "sets", multiple=True, metavar="NAME", help="a flag set of the catalogue: gemm-s4000"),
-        click.option("-D", "defines", multiple=True, metavar="NAME=VALUE", help="a parameter of kernel.toml"),
-        toolchain_option("check"),
-        click.option("--compiler", metavar="PATH", help="the clang to use"),
-        click.option("--mcc", metavar="PATH", help="the mcc to use"),
-        click.option("--musa-path", metavar="DIR", help="the MUSA toolkit to pin"),
-        click.option("--arch", default=DEFAULT_ARCH, show_default=True, metavar="ARCH", help="device architecture"),
-        click.option(case, "cases", cls=AliasedOption, aliases=alias, type=click.Choice(["legacy", "full"]),
-                     default="legacy", show_default=True, help="full adds 8192x8192x16384 and its like"),
-        click.option("--seed", "seeds", type=click.IntRange(0), multiple=True, default=(1, 2, 3), show_default=True,
-                     help="inputs; several may be given"),
-        click.option("--timeout", type=FiniteRange(0.1), default=300.0, show_default=True, metavar="S",
-                     help="of one run"),
-        click.option("--compile-timeout", type=FiniteRange(1), default=300.0, show_default=True, metavar="S"),
-        click.option("--why", default="", metavar="TEXT", help="for the journal: why this is tried"),
-        click.option("--journal", "book", default=DEFAULT_BOOK, show_default=True, metavar="FILE",
-                     help='where it is recorded; "" for nowhere'),
-    )):  # fmt: skip
+    for option in reversed(
+        (
+            click.option("--flag", "flags", multiple=True, metavar="NAME", help="catalogue name, NAME=VALUE, or as is"),
+            click.option(
+                "--set", "sets", multiple=True, metavar="NAME", help="a flag set of the catalogue: gemm-s4000"
+            ),
+            click.option("-D", "defines", multiple=True, metavar="NAME=VALUE", help="a parameter of kernel.toml"),
+            toolchain_option("check"),
+            click.option("--compiler", metavar="PATH", help="the clang to use"),
+            click.option("--mcc", metavar="PATH", help="the mcc to use"),
+            click.option("--musa-path", metavar="DIR", help="the MUSA toolkit to pin"),
+            click.option("--arch", default=DEFAULT_ARCH, show_default=True, metavar="ARCH", help="device architecture"),
+            click.option(
+                case,
+                "cases",
+                cls=AliasedOption,
+                aliases=alias,
+                type=click.Choice(["legacy", "full"]),
+                default="legacy",
+                show_default=True,
+                help="full adds 8192x8192x16384 and its like",
+            ),
+            click.option(
+                "--seed",
+                "seeds",
+                type=click.IntRange(0),
+                multiple=True,
+                default=(1, 2, 3),
+                show_default=True,
+                help="inputs; several may be given",
+            ),
+            click.option(
+                "--timeout", type=FiniteRange(0.1), default=300.0, show_default=True, metavar="S", help="of one run"
+            ),
+            click.option("--compile-timeout", type=FiniteRange(1), default=300.0, show_default=True, metavar="S"),
+            click.option("--why", default="", metavar="TEXT", help="for the journal: why this is tried"),
+            click.option(
+                "--journal",
+                "book",
+                default=DEFAULT_BOOK,
+                show_default=True,
+                metavar="FILE",
+                help='where it is recorded; "" for nowhere',
+            ),
+        )
+    ):
         command = option(command)
     return command
 
@@ -78,9 +104,13 @@ def choose_kernel(console: Console, text: str, values: Mapping[str, Any]) -> Ker
     flags = resolve_flags(values["flags"], values["sets"])
     defines = parse_defines(kernel, values["defines"])
     choice = kernel_toolchain(
-        kernel, values["toolchain"], mcc=values["mcc"], musa_path=values["musa_path"], cache=cache_directory(),
+        kernel,
+        values["toolchain"],
+        mcc=values["mcc"],
+        musa_path=values["musa_path"],
+        cache=cache_directory(),
         compiler=values["compiler"],
-    )  # fmt: skip
+    )
     for told in (choice.told, *sentences(environment_of(choice.toolchain))):
         if told:
             console.always(told)
@@ -92,9 +122,12 @@ def choose_kernel(console: Console, text: str, values: Mapping[str, Any]) -> Ker
 def gate_arguments(values: Mapping[str, Any]) -> dict[str, Any]:
     """Those keyword arguments of `check_kernel` that the options give."""
     return {
-        "cases": values["cases"], "seeds": tuple(values["seeds"]), "timeout_s": values["timeout"],
-        "compile_timeout_s": values["compile_timeout"], "arch": values["arch"],
-    }  # fmt: skip
+        "cases": values["cases"],
+        "seeds": tuple(values["seeds"]),
+        "timeout_s": values["timeout"],
+        "compile_timeout_s": values["compile_timeout"],
+        "arch": values["arch"],
+    }
 
 
 @contextlib.contextmanager
@@ -142,7 +175,7 @@ def folder_below(parent: Path, make: Callable[[], Path | str]) -> Iterator[Path]
 
 def case_teller(
     console: Console, *, simulated: bool, runs: Sequence[Case] | None = None
-) -> Callable[[CheckedCase], None]:  # fmt: skip
+) -> Callable[[CheckedCase], None]:
     """Says each case as it is done. runs: those that are to come, if none is refused; None where that is not known."""
     mark = "  [sim]" if simulated else ""
     pace = Pace(started=False)  # the build comes first
@@ -182,9 +215,10 @@ def require_built(report: GateReport) -> None:
     """Raise SourceDoesNotCompile if nothing was built."""
     if report.failure is not None:
         raise SourceDoesNotCompile(
-            f"{report.kernel.name}: {report.failure.reason}", detail=report.failure.detail,
+            f"{report.kernel.name}: {report.failure.reason}",
+            detail=report.failure.detail,
             hint="ran: " + " ".join(report.failure.command),
-        )  # fmt: skip
+        )
 
 
 @contextlib.contextmanager
@@ -200,10 +234,16 @@ def answered(show: Callable[[], None], *, as_json: bool) -> Iterator[None]:
 
 
 def record(
-    values: Mapping[str, Any], kind: Any, choice: KernelChoice, *, text: str, verdict: Any = None,
-    figures: Mapping[str, tuple[float | None, str]] | None = None, health: Mapping[str, Any] | None = None,
+    values: Mapping[str, Any],
+    kind: Any,
+    choice: KernelChoice,
+    *,
+    text: str,
+    verdict: Any = None,
+    figures: Mapping[str, tuple[float | None, str]] | None = None,
+    health: Mapping[str, Any] | None = None,
     run_directory: Path | None = None,
-) -> None:  # fmt: skip
+) -> None:
     """One line in the journal across runs, unless it was switched off. Raises RunDirectoryUnusable."""
     if not values["book"]:
         return
@@ -213,11 +253,17 @@ def record(
 
     Book(Path(values["book"])).append(
         Entry(
-            kind=kind, text=text, why=values["why"], kernel=choice.kernel.name,
-            kernel_commit=kernel_commit(choice.kernel.folder), toolchain=choice.toolchain.name,
+            kind=kind,
+            text=text,
+            why=values["why"],
+            kernel=choice.kernel.name,
+            kernel_commit=kernel_commit(choice.kernel.folder),
+            toolchain=choice.toolchain.name,
             simulated=choice.toolchain.simulated,
             flags=(*(" ".join(flag) for flag in choice.flags), *(f"-D{n}={v}" for n, v in choice.defines.items())),
-            verdict=verdict, health=health, run_directory=str(run_directory) if run_directory else None,
+            verdict=verdict,
+            health=health,
+            run_directory=str(run_directory) if run_directory else None,
             figures={name: Figure(value, unit) for name, (value, unit) in (figures or {}).items()},
         )
-    )  # fmt: skip
+    )

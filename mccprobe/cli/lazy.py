@@ -39,11 +39,17 @@ def add_common_options(command: click.Command) -> None:
     )
     command.params += [
         _common(
-            ["--quiet"] if takes_names else ["-q", "--quiet"], _choose_quiet, is_flag=True, hidden=of_group,
+            ["--quiet"] if takes_names else ["-q", "--quiet"],
+            _choose_quiet,
+            is_flag=True,
+            hidden=of_group,
             help="no progress on standard error",
         ),
         _common(
-            ["--color"], _choose_color, type=click.Choice(COLORS), hidden=of_group,
+            ["--color"],
+            _choose_color,
+            type=click.Choice(COLORS),
+            hidden=of_group,
             help="colour of the result (default: auto, on a terminal)",
         ),
     ]

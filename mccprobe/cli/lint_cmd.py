@@ -14,10 +14,15 @@ from mccprobe.cli.listing_options import disassemblers
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option("--target", default="", metavar="ARCH", help="this architecture only (mp_22), where a file has several")
 @click.option(
-    "--spill-threshold-bytes", "--spill-threshold", "spill_threshold", type=click.IntRange(min=0), default=16,
-    show_default=True, metavar="N",
+    "--spill-threshold-bytes",
+    "--spill-threshold",
+    "spill_threshold",
+    type=click.IntRange(min=0),
+    default=16,
+    show_default=True,
+    metavar="N",
     help="private memory up to this is no spill",
-)  # fmt: skip
+)
 @click.option("--mcc", metavar="PATH", help="the mcc whose llvm-objdump is used")
 @click.option("--musa-path", metavar="DIR", help="the MUSA toolkit to use")
 @click.option("--json", "as_json", is_flag=True, help="one JSON document (reports/lint.schema.json)")

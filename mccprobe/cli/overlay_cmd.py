@@ -48,13 +48,25 @@ Examples:
 @click.option("--patch", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE", help="a unified diff")
 @kernel_options
 @click.option("--json", "as_json", is_flag=True, help="one JSON document (reports/overlay.schema.json)")
-@click.option("-o", "--out", type=click.Path(path_type=Path, file_okay=False), metavar="DIR",
-              help="where it is left [default: a new folder below mccprobe-out]")  # fmt: skip
+@click.option(
+    "-o",
+    "--out",
+    type=click.Path(path_type=Path, file_okay=False),
+    metavar="DIR",
+    help="where it is left [default: a new folder below mccprobe-out]",
+)
 @click.pass_obj
 def overlay(
-    console: Console, /, kernel: str, header: str, replaces: tuple[tuple[str, str], ...], patch: Path | None,
-    as_json: bool, out: Path | None, **values: Any,
-) -> int:  # fmt: skip
+    console: Console,
+    /,
+    kernel: str,
+    header: str,
+    replaces: tuple[tuple[str, str], ...],
+    patch: Path | None,
+    as_json: bool,
+    out: Path | None,
+    **values: Any,
+) -> int:
     from mccprobe.build.store import disk_errors
     from mccprobe.report.text.overlay import render_overlay, render_question
     from mccprobe.targets.mcc.toolchain import MccPaths
@@ -66,9 +78,17 @@ def overlay(
     parent = out or Path("mccprobe-out")
     with folder_below(parent, lambda: tempfile.mkdtemp(prefix="overlay-", dir=parent)) as folder:
         request = OverlayRequest(
-            choice.kernel, choice.toolchain, header, changes, folder, cache_directory(),
-            MccPaths(values["mcc"], values["musa_path"]), choice.flags, choice.defines, **gate_arguments(values),
-        )  # fmt: skip
+            choice.kernel,
+            choice.toolchain,
+            header,
+            changes,
+            folder,
+            cache_directory(),
+            MccPaths(values["mcc"], values["musa_path"]),
+            choice.flags,
+            choice.defines,
+            **gate_arguments(values),
+        )
         report = run_overlay(request, case_teller(console, simulated=choice.toolchain.simulated))
         with disk_errors(folder):
             page = render_question(report, _options_again(choice, values))
@@ -82,10 +102,14 @@ def overlay(
 
     with answered(show, as_json=as_json):
         record(
-            values, "check", choice, text=f"overlay of {header}: {report.conclusion}",
-            verdict=report.after.gate.verdict, figures={"max_err": (report.after.gate.worst_error, "")},
+            values,
+            "check",
+            choice,
+            text=f"overlay of {header}: {report.conclusion}",
+            verdict=report.after.gate.verdict,
+            figures={"max_err": (report.after.gate.worst_error, "")},
             run_directory=folder,
-        )  # fmt: skip
+        )
     return 0 if report.after.gate.passed else 1
 
 

@@ -26,31 +26,77 @@ Examples:
 @click.option("--tile", default="256x256x32", show_default=True, metavar="MxNxK", help="of a block")
 @click.option("--warps", default="4x2", show_default=True, metavar="RxC", help="warps along M and along N")
 @click.option("--fragment", default="32x32x16", show_default=True, metavar="MxNxK", help="of one MMA")
-@click.option("--warp-threads", type=click.IntRange(1, 1024), default=128, show_default=True, metavar="N",
-              help="32 is the mistake of the article's first kernels")  # fmt: skip
-@click.option("--pad", type=click.IntRange(0, 4096), default=8, show_default=True, metavar="N",
-              help="halfs added to a line of A and of B")  # fmt: skip
+@click.option(
+    "--warp-threads",
+    type=click.IntRange(1, 1024),
+    default=128,
+    show_default=True,
+    metavar="N",
+    help="32 is the mistake of the article's first kernels",
+)
+@click.option(
+    "--pad",
+    type=click.IntRange(0, 4096),
+    default=8,
+    show_default=True,
+    metavar="N",
+    help="halfs added to a line of A and of B",
+)
 @click.option("--pad-a", type=click.IntRange(0, 4096), metavar="N", help="of A alone")
 @click.option("--pad-b", type=click.IntRange(0, 4096), metavar="N", help="of B alone")
-@click.option("--buffers", type=click.IntRange(1, 8), default=1, show_default=True, metavar="N",
-              help="copies of the tiles in shared memory")  # fmt: skip
+@click.option(
+    "--buffers",
+    type=click.IntRange(1, 8),
+    default=1,
+    show_default=True,
+    metavar="N",
+    help="copies of the tiles in shared memory",
+)
 @click.option("--registers", type=click.IntRange(1, 4096), metavar="N", help="temp registers a thread, from a report")
 @click.option("--problem", metavar="MxNxK", help="the whole GEMM: strips, waves, orders of blocks")
-@click.option("--epilogue-stride", type=click.IntRange(0), default=33, show_default=True, metavar="N",
-              help="floats between lanes that read the epilogue's tile")  # fmt: skip
-@click.option("--stride", "strides", type=click.IntRange(0), multiple=True, metavar="N",
-              help="another stride in floats; several may be given")  # fmt: skip
+@click.option(
+    "--epilogue-stride",
+    type=click.IntRange(0),
+    default=33,
+    show_default=True,
+    metavar="N",
+    help="floats between lanes that read the epilogue's tile",
+)
+@click.option(
+    "--stride",
+    "strides",
+    type=click.IntRange(0),
+    multiple=True,
+    metavar="N",
+    help="another stride in floats; several may be given",
+)
 @click.option("--instructions", type=click.IntRange(1), metavar="N", help="of the main loop, for the article's model")
 @click.option("--barriers", type=click.IntRange(0), default=2, show_default=True, metavar="N", help="of the main loop")
-@click.option("--clock-ghz", type=FiniteRange(0.1, 10), default=1.5, show_default=True, metavar="F",
-              help="for the bounds")  # fmt: skip
+@click.option(
+    "--clock-ghz", type=FiniteRange(0.1, 10), default=1.5, show_default=True, metavar="F", help="for the bounds"
+)
 @click.option("--json", "as_json", is_flag=True, help="one JSON document (reports/plan.schema.json)")
 @click.pass_obj
 def plan(
-    console: Console, /, tile: str, warps: str, fragment: str, warp_threads: int, pad: int, pad_a: int | None,
-    pad_b: int | None, buffers: int, registers: int | None, problem: str | None, epilogue_stride: int,
-    strides: tuple[int, ...], instructions: int | None, barriers: int, clock_ghz: float, as_json: bool,
-) -> int:  # fmt: skip
+    console: Console,
+    /,
+    tile: str,
+    warps: str,
+    fragment: str,
+    warp_threads: int,
+    pad: int,
+    pad_a: int | None,
+    pad_b: int | None,
+    buffers: int,
+    registers: int | None,
+    problem: str | None,
+    epilogue_stride: int,
+    strides: tuple[int, ...],
+    instructions: int | None,
+    barriers: int,
+    clock_ghz: float,
+    as_json: bool,
+) -> int:
     from mccprobe.report.text.plan import render_plan
     from mccprobe.tuning.plan.grid import Problem
     from mccprobe.tuning.plan.plan import PlanRequest
@@ -62,12 +108,25 @@ def plan(
     rows, columns, depth = _sizes("--fragment", fragment, 3)
     request = PlanRequest(
         Tile(
-            m, n, k, warps_m, warps_n, (rows, columns, depth), pad if pad_a is None else pad_a,
-            pad if pad_b is None else pad_b, buffers, warp_threads,
+            m,
+            n,
+            k,
+            warps_m,
+            warps_n,
+            (rows, columns, depth),
+            pad if pad_a is None else pad_a,
+            pad if pad_b is None else pad_b,
+            buffers,
+            warp_threads,
         ),
         Problem(*_sizes("--problem", problem, 3)) if problem is not None else None,
-        registers, epilogue_stride, strides, instructions, barriers, clock_ghz,
-    )  # fmt: skip
+        registers,
+        epilogue_stride,
+        strides,
+        instructions,
+        barriers,
+        clock_ghz,
+    )
     made = make_plan(request)
     if as_json:
         console.document(made.to_dict())

@@ -31,17 +31,33 @@ Examples:
 
 @click.command("recheck", help=HELP, context_settings={"help_option_names": ["-h", "--help"]})
 @click.argument("reports", nargs=-1, required=True, metavar="REPORT...", type=click.Path(path_type=Path))
-@click.option("--compiler", "compilers", multiple=True, required=True, metavar="PATH",
-              help="a compiler to try; several times for several; sim is the stand-in")  # fmt: skip
-@click.option("--budget", metavar="TIME", default="1h", show_default=True,
-              help="of one report on one compiler (90s, 15m, 1h); then: cannot tell")  # fmt: skip
+@click.option(
+    "--compiler",
+    "compilers",
+    multiple=True,
+    required=True,
+    metavar="PATH",
+    help="a compiler to try; several times for several; sim is the stand-in",
+)
+@click.option(
+    "--budget",
+    metavar="TIME",
+    default="1h",
+    show_default=True,
+    help="of one report on one compiler (90s, 15m, 1h); then: cannot tell",
+)
 @click.option("--jobs", type=click.IntRange(1), help="compiles at once (default: CPUs)")
 @click.option("--json", "as_json", is_flag=True, help="one JSON document (reports/recheck.schema.json)")
 @click.pass_obj
 def recheck(
-    console: Console, /, reports: tuple[Path, ...], compilers: tuple[str, ...], budget: str, jobs: int | None,
+    console: Console,
+    /,
+    reports: tuple[Path, ...],
+    compilers: tuple[str, ...],
+    budget: str,
+    jobs: int | None,
     as_json: bool,
-) -> int:  # fmt: skip
+) -> int:
     from mccprobe.base import process
     from mccprobe.build.executor import LocalExecutor
     from mccprobe.explain.bundle.recheck import SCHEMA_VERSION, Recurrence, read_report
@@ -66,10 +82,15 @@ def recheck(
                 for compiler in compilers:
                     rows.append(
                         try_again(
-                            report, compiler, cache=cache_directory(), scratch=scratch, executor=executor,
-                            tell=tell, deadline=Deadline(budget_s),
+                            report,
+                            compiler,
+                            cache=cache_directory(),
+                            scratch=scratch,
+                            executor=executor,
+                            tell=tell,
+                            deadline=Deadline(budget_s),
                         )
-                    )  # fmt: skip
+                    )
                     pace.step()
         finally:
             process.stop_all()

@@ -53,9 +53,14 @@ def reduce(console: Console, /, run: Path, budget: str | None, jobs: int | None,
     if not found:
         raise CannotReduce(f"{run}: no pass is at fault, so there is nothing that must stay", hint="see its report.txt")
     culprit = Culprit(
-        found["pass"], found["pass_argument"], found["function"], found["function_symbol"], found["function_from"],
-        found["execution"], found["total"],
-    )  # fmt: skip
+        found["pass"],
+        found["pass_argument"],
+        found["function"],
+        found["function_symbol"],
+        found["function_from"],
+        found["execution"],
+        found["total"],
+    )
     deadline = Deadline(parse_budget(budget) if budget else None)
     with contextlib.chdir(finished.where if finished.where.is_dir() else Path.cwd()):
         # the options hold names as the user gave them, there
@@ -63,9 +68,15 @@ def reduce(console: Console, /, run: Path, budget: str | None, jobs: int | None,
 
 
 def _reduce(
-    console: Console, finished: FinishedRun, culprit: Culprit, deadline: Deadline, *,
-    jobs: int | None, again: Path, as_json: bool,
-) -> int:  # fmt: skip
+    console: Console,
+    finished: FinishedRun,
+    culprit: Culprit,
+    deadline: Deadline,
+    *,
+    jobs: int | None,
+    again: Path,
+    as_json: bool,
+) -> int:
     from mccprobe.base import process
     from mccprobe.bisection.passes.plan import make_plan
     from mccprobe.explain.bundle.run import REDUCED
@@ -82,9 +93,13 @@ def _reduce(
 
     try:
         made = reduce_source(
-            request, culprit, folder=finished.root / REDUCED, jobs=jobs or len(os.sched_getaffinity(0)),
-            tell=tell, deadline=deadline,
-        )  # fmt: skip
+            request,
+            culprit,
+            folder=finished.root / REDUCED,
+            jobs=jobs or len(os.sched_getaffinity(0)),
+            tell=tell,
+            deadline=deadline,
+        )
     except (KeyboardInterrupt, Interrupted) as error:
         command = f"mccprobe reduce {shlex.quote(str(again))}"
         raise Interrupted("interrupted; the best so far is kept", hint=f"go on with: {command}") from error
@@ -100,7 +115,8 @@ def _reduce(
             f"{number_of(made.lines_after, 'line')}, {made.bytes_after} bytes ({made.state.value}){mark}",
             f"  file      {made.file or 'nothing smaller was found'}",
             f"  culprit   {made.title} on {made.function or 'a function that no log names'}: "
-            + (f"execution {made.execution} of the result" if made.verified else "not found again") + mark,
+            + (f"execution {made.execution} of the result" if made.verified else "not found again")
+            + mark,
             f"  screened  {', '.join(made.screens) or 'nothing'}",
             *(f"  note      {note}" for note in made.notes),
         ]

@@ -40,8 +40,14 @@ Examples:
 @click.command("report", help=HELP, context_settings={"help_option_names": ["-h", "--help"]})
 @click.argument("files", nargs=-1, required=True, metavar="FILE...", type=click.Path(path_type=Path))
 @click.option("--block-size", type=click.IntRange(1, 1 << 20), metavar="N", help="threads of a block, for occupancy")
-@click.option("--spill-threshold-bytes", type=click.IntRange(0), default=16, show_default=True, metavar="N",
-              help="private memory up to this is no spill")  # fmt: skip
+@click.option(
+    "--spill-threshold-bytes",
+    type=click.IntRange(0),
+    default=16,
+    show_default=True,
+    metavar="N",
+    help="private memory up to this is no spill",
+)
 @click.option("--no-instructions", is_flag=True, help="leave them uncounted: no disassembler is run")
 @click.option("--compare", metavar="KERNEL", help="set the published figures of a shipped kernel beside it")
 @toolchain_option("report", "compiles a source")
@@ -56,11 +62,24 @@ Examples:
 @click.pass_obj
 @no_collection()
 def report(
-    console: Console, /, files: tuple[Path, ...], block_size: int | None, spill_threshold_bytes: int,
-    no_instructions: bool, compare: str | None, toolchain: str, arch: str, compile_args: str | None,
-    mcc: str | None, musa_path: str | None, as_json: bool, as_csv: bool, as_markdown: bool, html: Path | None,
+    console: Console,
+    /,
+    files: tuple[Path, ...],
+    block_size: int | None,
+    spill_threshold_bytes: int,
+    no_instructions: bool,
+    compare: str | None,
+    toolchain: str,
+    arch: str,
+    compile_args: str | None,
+    mcc: str | None,
+    musa_path: str | None,
+    as_json: bool,
+    as_csv: bool,
+    as_markdown: bool,
+    html: Path | None,
     figures: Path | None,
-) -> int:  # fmt: skip
+) -> int:
     from mccprobe.build.device_source import SourceOptions
     from mccprobe.inspection.resources import ReportRequest, report_on
     from mccprobe.objects.model.resources import Options

@@ -34,9 +34,14 @@ MOST_DOCUMENT_BYTES = 64 << 20  # of run.json: some kilobytes
 
 @contextlib.contextmanager
 def run_session(
-    jobs: int | None, again: str, *, root: Path, fresh: bool, scheduler: str = "",
+    jobs: int | None,
+    again: str,
+    *,
+    root: Path,
+    fresh: bool,
+    scheduler: str = "",
     tell: Callable[[str], None] = lambda text: None,
-) -> Iterator[Session]:  # fmt: skip
+) -> Iterator[Session]:
     """A Session that is closed in any case, with the run's folder for us alone.
 
     again: the command that goes on after an interrupt. root: the run's folder, made here. fresh: no run may lie in it.

@@ -27,8 +27,13 @@ Examples:
 
 @click.command("trace", help=HELP, context_settings={"help_option_names": ["-h", "--help"]})
 @click.argument("command", nargs=-1, type=click.UNPROCESSED)
-@click.option("-o", "--out", type=click.Path(path_type=Path, file_okay=False), metavar="DIR",
-              help="folder of the record [default: a new one below mccprobe-out]")  # fmt: skip
+@click.option(
+    "-o",
+    "--out",
+    type=click.Path(path_type=Path, file_okay=False),
+    metavar="DIR",
+    help="folder of the record [default: a new one below mccprobe-out]",
+)
 @click.option("--timeout", type=FiniteRange(0), default=0.0, metavar="S", help="of the program; 0 for none")
 @click.option("--sim-link", is_flag=True, help="only print the link arguments for a traceable program of the stand-in")
 @click.option("--json", "as_json", is_flag=True, help="one JSON document (reports/trace.schema.json)")

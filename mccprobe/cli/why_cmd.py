@@ -53,17 +53,26 @@ Examples:
 @click.option("--step", "steps", multiple=True, type=click.Choice(STEPS), help="only this step and what it needs")
 @click.option("--also", multiple=True, metavar="KERNEL", help="look for the same fault in this kernel or source too")
 @click.option("--reduce", is_flag=True, help="reduce the source at the end (C-Vise; takes minutes)")
-@click.option("--recipe", type=click.Path(path_type=Path),
-              help="take bisect's options from a recipe (FILE or name)")
+@click.option("--recipe", type=click.Path(path_type=Path), help="take bisect's options from a recipe (FILE or name)")
 @click.option("--resume", type=click.Path(path_type=Path), metavar="RUN", help="go on with this run")
 @click.option("--json", "as_json", is_flag=True, help="one JSON document (reports/why.schema.json)")
 @html_options
 @click.option("-o", "--out", type=click.Path(path_type=Path), metavar="DIR", help="run directory")
 @click.pass_context
 def why(
-    ctx: click.Context, /, recipe: Path | None, resume: Path | None, as_json: bool, html: Path | None,
-    figures: Path | None, out: Path | None, jobs: int | None, scheduler: str, no_fixed_addresses: bool, **values: Any,
-) -> int:  # fmt: skip
+    ctx: click.Context,
+    /,
+    recipe: Path | None,
+    resume: Path | None,
+    as_json: bool,
+    html: Path | None,
+    figures: Path | None,
+    out: Path | None,
+    jobs: int | None,
+    scheduler: str,
+    no_fixed_addresses: bool,
+    **values: Any,
+) -> int:
     console: Console = ctx.obj
     skipping = False
     given = given_options(ctx, values, fixed_addresses=not no_fixed_addresses)
@@ -93,9 +102,16 @@ def why(
 
 
 def _run(
-    console: Console, options: WhyOptions, *, resume: Path | None, out: Path | None, jobs: int | None,
-    scheduler: str, as_json: bool, places: Places | None,
-) -> int:  # fmt: skip
+    console: Console,
+    options: WhyOptions,
+    *,
+    resume: Path | None,
+    out: Path | None,
+    jobs: int | None,
+    scheduler: str,
+    as_json: bool,
+    places: Places | None,
+) -> int:
     from mccprobe.base.files import remove_dead_drafts
     from mccprobe.bisection.passes.run import Progress
     from mccprobe.build.store import TEMPORARY, disk_errors, write_text

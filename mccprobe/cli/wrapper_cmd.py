@@ -55,8 +55,9 @@ def _prefix(given: Path | None) -> Path:
 @click.option("--mcc", metavar="PATH", help="the compiler itself")
 @COMPILER
 @PREFIX
-@click.option("--set", "name", metavar="NAME|FILE", help="flag set of the catalogue, or a file with one "
-              "(default: gemm-s4000)")  # fmt: skip
+@click.option(
+    "--set", "name", metavar="NAME|FILE", help="flag set of the catalogue, or a file with one (default: gemm-s4000)"
+)
 @JSON
 @click.pass_obj
 def install(
@@ -91,11 +92,18 @@ def install(
     ]
     if as_json:
         _document(
-            console, "installed", path=str(done.path), compiler=str(found.path),
-            compiler_version=found.identity.version, simulated=bool(simulated), set=sets.chosen.name,
-            flags=list(done.stamp.flags), risks=list(sets.chosen.risks),
-            replaced=done.replaced.set if done.replaced else None, found_by_path=found_in_path(command) == done.path,
-        )  # fmt: skip
+            console,
+            "installed",
+            path=str(done.path),
+            compiler=str(found.path),
+            compiler_version=found.identity.version,
+            simulated=bool(simulated),
+            set=sets.chosen.name,
+            flags=list(done.stamp.flags),
+            risks=list(sets.chosen.risks),
+            replaced=done.replaced.set if done.replaced else None,
+            found_by_path=found_in_path(command) == done.path,
+        )
     else:
         console.result(joined(lines))
     for risk in sets.chosen.risks:
@@ -175,13 +183,15 @@ def show(
 @wrapper.command("status", context_settings=CONTEXT)
 @COMPILER
 @PREFIX
-@click.option("--source", metavar="FILE", type=click.Path(exists=True, dir_okay=False, path_type=Path),
-              help="prove it on this kernel")  # fmt: skip
+@click.option(
+    "--source",
+    metavar="FILE",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="prove it on this kernel",
+)
 @click.option("--json", "as_json", is_flag=True, help="one JSON document (reports/wrapper-status.schema.json)")
 @click.pass_obj
-def status(
-    console: Console, compiler: str | None, prefix: Path | None, source: Path | None, as_json: bool
-) -> int:
+def status(console: Console, compiler: str | None, prefix: Path | None, source: Path | None, as_json: bool) -> int:
     """Prove that mcc (or --compiler) is the wrapper and its flags arrive.
 
     Exit 0 only if `command -v mcc` finds it, every flag stands once in the device compile, and the object changes.
@@ -257,15 +267,20 @@ def exec_(
     for risk in sets.chosen.risks:
         console.message(f"risk: {risk}")
     stdout = own_stderr() if as_json else None
-    result = run_in_front(
-        command, found.path, sets, cache_directory(), stdout=stdout, name=_command(compiler)
-    )
+    result = run_in_front(command, found.path, sets, cache_directory(), stdout=stdout, name=_command(compiler))
     if result.returncode is None:
         raise CompilerNotFound(f"command {command[0]}", [], hint="what follows -- is a command and its arguments")
     status = result.returncode if result.returncode >= 0 else 128 - result.returncode
     if as_json:
-        _document(console, "ran", command=list(command), exit_code=status, compiler=str(found.path),
-                  set=sets.chosen.name, seconds=round(result.seconds, 3))  # fmt: skip
+        _document(
+            console,
+            "ran",
+            command=list(command),
+            exit_code=status,
+            compiler=str(found.path),
+            set=sets.chosen.name,
+            seconds=round(result.seconds, 3),
+        )
     return status
 
 

@@ -35,6 +35,4 @@ class Assumption:
 def assumptions(path: Path = MCC_TABLE) -> tuple[Assumption, ...]:
     """The whole table of one target, in its order."""
     text = path.read_text(encoding="utf-8")
-    return tuple(
-        Assumption(**{**entry, "where": tuple(entry["where"])}) for entry in tomllib.loads(text)["assumption"]
-    )
+    return tuple(Assumption(**{**entry, "where": tuple(entry["where"])}) for entry in tomllib.loads(text)["assumption"])

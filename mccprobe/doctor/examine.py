@@ -68,28 +68,52 @@ class Examination:
         """As reports/doctor.schema.json has it."""
         test = self.self_test
         return {
-            "schema_version": 1, "tool_version": self.tool_version, "system": self.system, "python": self.python,
+            "schema_version": 1,
+            "tool_version": self.tool_version,
+            "system": self.system,
+            "python": self.python,
             "toolchains": [entry.to_dict() | {"costs": costs_of(entry)} for entry in self.toolchains],
             "parts": [
-                {"name": part.name, "kind": part.kind, "found": part.found, "detail": part.detail,
-                 "costs": part.costs, "install": part.install}
+                {
+                    "name": part.name,
+                    "kind": part.kind,
+                    "found": part.found,
+                    "detail": part.detail,
+                    "costs": part.costs,
+                    "install": part.install,
+                }
                 for part in self.parts
             ],
-            "cache": {"path": str(self.cache.path), "exists": self.cache.exists, "writable": self.cache.writable,
-                      "files": self.cache.files, "bytes": self.cache.bytes},
+            "cache": {
+                "path": str(self.cache.path),
+                "exists": self.cache.exists,
+                "writable": self.cache.writable,
+                "files": self.cache.files,
+                "bytes": self.cache.bytes,
+            },
             "self_test": {
-                "toolchain": test.toolchain or None, "path": test.path or None, "version": test.version or None,
-                "simulated": test.simulated, "told": test.told, "problem": test.problem,
+                "toolchain": test.toolchain or None,
+                "path": test.path or None,
+                "version": test.version or None,
+                "simulated": test.simulated,
+                "told": test.told,
+                "problem": test.problem,
                 "counts": counted(list(test.checked)),
                 "assumptions": [
-                    {"id": one.assumption.id, "state": one.answer.state, "statement": one.assumption.statement,
-                     "evidence": one.answer.evidence, "source": one.assumption.source,
-                     "standing": one.assumption.standing, "where": list(one.assumption.where),
-                     "breaks": one.assumption.breaks}
+                    {
+                        "id": one.assumption.id,
+                        "state": one.answer.state,
+                        "statement": one.assumption.statement,
+                        "evidence": one.answer.evidence,
+                        "source": one.assumption.source,
+                        "standing": one.assumption.standing,
+                        "where": list(one.assumption.where),
+                        "breaks": one.assumption.breaks,
+                    }
                     for one in test.checked
                 ],
             },
-        }  # fmt: skip
+        }
 
 
 def costs_of(entry: Entry) -> str:
@@ -109,9 +133,14 @@ def examine(
     parts = tuple(find_parts())
     tested = _self_test(request, tell)
     return Examination(
-        tool_version, f"{platform.system()} {platform.release()} {platform.machine()}", platform.python_version(),
-        entries, parts, look_at_cache(request.cache), tested,
-    )  # fmt: skip
+        tool_version,
+        f"{platform.system()} {platform.release()} {platform.machine()}",
+        platform.python_version(),
+        entries,
+        parts,
+        look_at_cache(request.cache),
+        tested,
+    )
 
 
 def _self_test(request: Request, tell: Callable[[int, int, str], None]) -> SelfTest:
@@ -121,9 +150,7 @@ def _self_test(request: Request, tell: Callable[[int, int, str], None]) -> SelfT
     except MccprobeError as error:
         return SelfTest("", "", "", False, "", (), f"{error.message}{error.hint and '; '}{error.hint}")
     checked = self_test(toolchain, timeout_s=request.timeout_s, tell=tell)
-    return SelfTest(
-        toolchain.name, str(identity.path), identity.version, toolchain.simulated, told, tuple(checked)
-    )  # fmt: skip
+    return SelfTest(toolchain.name, str(identity.path), identity.version, toolchain.simulated, told, tuple(checked))
 
 
 def _chosen(request: Request) -> tuple[Toolchain, str]:

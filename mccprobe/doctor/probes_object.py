@@ -145,8 +145,11 @@ def assembly_text(subject: Subject) -> ProbeAnswer:
 @probe
 def metadata_keys(subject: Subject) -> ProbeAnswer:
     kernel = subject.require_kernel()
-    values: dict[str, Any] = {**kernel.registers, "shared memory": kernel.shared_memory_bytes,
-                              "private memory": kernel.private_memory_bytes}  # fmt: skip
+    values: dict[str, Any] = {
+        **kernel.registers,
+        "shared memory": kernel.shared_memory_bytes,
+        "private memory": kernel.private_memory_bytes,
+    }
     missing = [name for name, value in values.items() if value is None]
     if "mccprobe_probe" not in kernel.name:
         missing.append(f"the name ({kernel.name})")
@@ -208,9 +211,10 @@ def two_carriers(subject: Subject) -> ProbeAnswer:
     if first is None or second is None:
         raise Unasked(f"metadata in the note: {_there(first)}; in -S text: {_there(second)}")
     differ = [
-        key for key in {**first.raw, **second.raw}
+        key
+        for key in {**first.raw, **second.raw}
         if key not in ("args", ".args") and _raw(first, key.lstrip(".")) != _raw(second, key.lstrip("."))
-    ]  # fmt: skip
+    ]
     return no(f"they differ in {', '.join(sorted(differ))}") if differ else yes("equal")
 
 

@@ -30,9 +30,12 @@ class Checked:
 
 
 def self_test(
-    toolchain: Toolchain, *, timeout_s: float, table: Sequence[Assumption] | None = None,
+    toolchain: Toolchain,
+    *,
+    timeout_s: float,
+    table: Sequence[Assumption] | None = None,
     tell: Callable[[int, int, str], None] = lambda *_: None,
-) -> list[Checked]:  # fmt: skip
+) -> list[Checked]:
     """Ask every probe of the table. tell: done, all, the id that is asked next. Nothing stays on the disk."""
     target = registry.find(toolchain.name)
     if table is None:

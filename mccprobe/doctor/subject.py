@@ -247,9 +247,7 @@ class Subject:
         """The device cc1 of -### with more LLVM options, from the source or from bitcode."""
         job = self.require_job(JobKind.DEVICE_COMPILE)
         target = self.folder / name
-        argv = back_end_argv(
-            job, str(bitcode or ""), str(target), language="ir" if bitcode else "", options=options
-        )  # fmt: skip
+        argv = back_end_argv(job, str(bitcode or ""), str(target), language="ir" if bitcode else "", options=options)
         result = self.run(argv)
         data = target.read_bytes() if result.ok and target.is_file() else b""
         return Made(data, "" if data else why(result), target, result)

@@ -71,9 +71,13 @@ def read_why_options(document: Any, where: Path) -> WhyOptions:
 
 def _checked(values: dict[str, Any], where: Path) -> dict[str, Any]:
     kinds: dict[str, tuple[type, ...]] = {
-        "sets": (list,), "steps": (list,), "also": (list,), "skip_screen": (bool,), "reduce": (bool,),
+        "sets": (list,),
+        "steps": (list,),
+        "also": (list,),
+        "skip_screen": (bool,),
+        "reduce": (bool,),
         "budget_s": (int, float, type(None)),
-    }  # fmt: skip
+    }
     for name, value in values.items():
         texts = not isinstance(value, list) or all(isinstance(item, str) for item in value)
         if name not in kinds or not isinstance(value, kinds[name]) or not texts:

@@ -140,14 +140,29 @@ def run_why(
     require_unchanged(plan.request.toolchain)
     identity = plan.request.toolchain.identify()
     return WhyReport(
-        toolchain=plan.request.toolchain.name, simulated=plan.request.toolchain.simulated,
-        compiler_path=str(identity.path), compiler_version=identity.version, source=str(plan.request.source),
-        flags=plan.request.flag_names, flag_sets=chain.flag_sets, screen=chain.screen, bisect=chain.bisect,
-        where=chain.where, table=chain.table, signature=chain.signature, workarounds=chain.workarounds,
-        facts=chain.facts, reduced=chain.reduced, stopped=chain.stopped, exit_code=_exit_code(chain),
-        notes=tuple(dict.fromkeys(chain.notes)), warnings=tuple(dict.fromkeys(chain.warnings)), run_directory=str(root),
-        seconds=time.monotonic() - started, phases=chain.phases,
-    )  # fmt: skip
+        toolchain=plan.request.toolchain.name,
+        simulated=plan.request.toolchain.simulated,
+        compiler_path=str(identity.path),
+        compiler_version=identity.version,
+        source=str(plan.request.source),
+        flags=plan.request.flag_names,
+        flag_sets=chain.flag_sets,
+        screen=chain.screen,
+        bisect=chain.bisect,
+        where=chain.where,
+        table=chain.table,
+        signature=chain.signature,
+        workarounds=chain.workarounds,
+        facts=chain.facts,
+        reduced=chain.reduced,
+        stopped=chain.stopped,
+        exit_code=_exit_code(chain),
+        notes=tuple(dict.fromkeys(chain.notes)),
+        warnings=tuple(dict.fromkeys(chain.warnings)),
+        run_directory=str(root),
+        seconds=time.monotonic() - started,
+        phases=chain.phases,
+    )
 
 
 def _exit_code(chain: _Chain) -> ExitCode:
@@ -285,8 +300,9 @@ def _look_closer(chain: _Chain, workspace: Workspace, flags: Sequence[str]) -> N
     """What comes behind the pass's name; without a culprit only what needs none."""
     report, options = chain.bisect, chain.options
     culprit = report.culprit if report else None
-    needed = runs_needed(report, least=workspace.request.settings.endpoint_repeats,
-                         confidence=workspace.request.settings.confidence)  # fmt: skip
+    needed = runs_needed(
+        report, least=workspace.request.settings.endpoint_repeats, confidence=workspace.request.settings.confidence
+    )
     judging = Judging(workspace, needed=needed)
     if culprit is not None and report is not None:
         _place(chain, workspace, report)
@@ -308,9 +324,17 @@ def _look_closer(chain: _Chain, workspace: Workspace, flags: Sequence[str]) -> N
     if culprit is not None and report is not None and options.wants("signature"):
         with chain.step("signature"):
             chain.signature = signature(
-                report, chain.where, _with_flags(options, flags), options.also, chain.session, chain.root / "also",
-                chain.cache, _locator(chain), tell=chain.tell, deadline=chain.deadline,
-            )  # fmt: skip
+                report,
+                chain.where,
+                _with_flags(options, flags),
+                options.also,
+                chain.session,
+                chain.root / "also",
+                chain.cache,
+                _locator(chain),
+                tell=chain.tell,
+                deadline=chain.deadline,
+            )
     if culprit is not None and options.reduce:
         _reduce(chain, workspace.request, culprit)
 

@@ -43,9 +43,14 @@ TIMED_RUNS = 11  # of a program on a device with an honest clock; the first warm
 
 
 def workarounds(
-    workspace: Workspace, flags: Sequence[ResolvedFlag], culprit: Culprit | None, judging: Judging, *,
-    tell: Callable[[str], None], deadline: Deadline,
-) -> Workarounds:  # fmt: skip
+    workspace: Workspace,
+    flags: Sequence[ResolvedFlag],
+    culprit: Culprit | None,
+    judging: Judging,
+    *,
+    tell: Callable[[str], None],
+    deadline: Deadline,
+) -> Workarounds:
     """Try everything that may get around the fault. flags: those of the bad build, resolved."""
     notes: list[str] = []
     harvest = _harvest(workspace, notes)
@@ -95,10 +100,14 @@ def _changes(
     info = load_pass_table(workspace.request.toolchain.name).find(culprit.title) if culprit else None
     kind = info.kind if info else guess_kind(culprit.title) if culprit else "ir"
     return possible_changes(
-        info, [flag.flag for flag in flags if flag.flag is not None], load_catalogue(), harvest,
-        given=[flag.option_key for flag in flags], symbol=culprit.symbol if culprit else None,
+        info,
+        [flag.flag for flag in flags if flag.flag is not None],
+        load_catalogue(),
+        harvest,
+        given=[flag.option_key for flag in flags],
+        symbol=culprit.symbol if culprit else None,
         in_code_generator=kind != "ir",
-    )  # fmt: skip
+    )
 
 
 def _known_here(change: Change, harvest: Harvest | None) -> bool:
@@ -169,10 +178,17 @@ def _row(
         where = "in sim" if workspace.request.toolchain.simulated else "here"
         note = f"no effect {where}"
     return Workaround(
-        change=text, argv=tuple(argv), verdict=judged.verdict.value, max_err=judged.max_err, object=judged.object,
-        no_effect=same, fails=judged.fails, runs=judged.runs, speed_s=device_seconds(workspace, judge, judged.object),
+        change=text,
+        argv=tuple(argv),
+        verdict=judged.verdict.value,
+        max_err=judged.max_err,
+        object=judged.object,
+        no_effect=same,
+        fails=judged.fails,
+        runs=judged.runs,
+        speed_s=device_seconds(workspace, judge, judged.object),
         note=note,
-    )  # fmt: skip
+    )
 
 
 def device_seconds(workspace: Workspace, judge: Judge, digest: str | None) -> float | None:

@@ -37,7 +37,10 @@ class Row:
             "metric": self.metric,
             "published": [
                 {
-                    "subject": p.subject, "value": p.value, "unit": p.unit, "source": p.source,
+                    "subject": p.subject,
+                    "value": p.value,
+                    "unit": p.unit,
+                    "source": p.source,
                     "approximate": p.approximate,
                 }
                 for p in self.published
@@ -45,7 +48,7 @@ class Row:
             "reported": [
                 {"kernel": c.kernel, "target": c.target, "value": c.value, "reason": c.reason} for c in self.cells
             ],
-        }  # fmt: skip
+        }
 
 
 @dataclass(frozen=True)

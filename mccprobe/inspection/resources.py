@@ -210,9 +210,14 @@ def _inputs(path: Path, options: SourceOptions, scratch: Path, told: list[str]) 
 
 
 def _kernels(
-    image: DeviceImage, tools: Disassemblers, request: ReportRequest, origin: str, heading: str, simulated: bool,
+    image: DeviceImage,
+    tools: Disassemblers,
+    request: ReportRequest,
+    origin: str,
+    heading: str,
+    simulated: bool,
     warnings: list[str],
-) -> Iterator[tuple[KernelResources, ImageCode]]:  # fmt: skip
+) -> Iterator[tuple[KernelResources, ImageCode]]:
     if image.kind in (SOURCE_FORMAT, USAGE_FORMAT):
         code = ImageCode(reason="not counted: this text has resources only")
     elif request.count_instructions or image.kind == "listing":
@@ -234,18 +239,28 @@ def _kernels(
     for metadata in listed:
         names = (metadata.symbol, metadata.name)
         warnings += [f"{origin}: {metadata.name}: {warning}" for warning in metadata.warnings]
-        yield resources_of(
-            metadata, origin=origin, options=request.options, mix=_mix(metadata, code),
-            declared_shared=code.shared_of(*names), heading=heading,
-        ), code  # fmt: skip
+        yield (
+            resources_of(
+                metadata,
+                origin=origin,
+                options=request.options,
+                mix=_mix(metadata, code),
+                declared_shared=code.shared_of(*names),
+                heading=heading,
+            ),
+            code,
+        )
 
 
-def _functions(
-    image: DeviceImage, tools: Disassemblers, kernels: Sequence[KernelResources]
-) -> dict[int, ImageView]:
+def _functions(image: DeviceImage, tools: Disassemblers, kernels: Sequence[KernelResources]) -> dict[int, ImageView]:
     """The listing with that kernel alone, by its index; {} where nothing here reads it. Host code is left out."""
-    wanted = {name: at for at, kernel in enumerate(kernels) if kernel.kernel.source_format != "host-elf"
-              for name in (kernel.kernel.name, kernel.kernel.symbol) if name}  # fmt: skip
+    wanted = {
+        name: at
+        for at, kernel in enumerate(kernels)
+        if kernel.kernel.source_format != "host-elf"
+        for name in (kernel.kernel.name, kernel.kernel.symbol)
+        if name
+    }
     if not wanted:
         return {}
     try:
@@ -263,12 +278,20 @@ def _mix(metadata: KernelMetadata, code: ImageCode) -> InstructionMix:
 def _of_listing(image: DeviceImage, name: str, counts: Mapping[str, int]) -> KernelMetadata:
     """A listing has code and no metadata; counts: what nvdisasm prints at the head of a section."""
     return KernelMetadata(
-        name=name, symbol=name, target=image.target, source_format=image.kind,
+        name=name,
+        symbol=name,
+        target=image.target,
+        source_format=image.kind,
         registers={"vector": counts["REGISTERS"]} if "REGISTERS" in counts else {},
-        shared_memory_bytes=None, private_memory_bytes=None, spills=None,
-        has_barrier=counts["BARRIERS"] > 0 if "BARRIERS" in counts else None, max_block_size=None,
-        code_bytes=None, unknown_keys=(), raw={},
-    )  # fmt: skip
+        shared_memory_bytes=None,
+        private_memory_bytes=None,
+        spills=None,
+        has_barrier=counts["BARRIERS"] > 0 if "BARRIERS" in counts else None,
+        max_block_size=None,
+        code_bytes=None,
+        unknown_keys=(),
+        raw={},
+    )
 
 
 def _loop_words(kernel: KernelResources, code: ImageCode, request: ReportRequest) -> int | None:

@@ -59,14 +59,23 @@ class Entry:
     def to_dict(self) -> dict[str, Any]:
         """Every key, in a fixed order; numbers that JSON cannot hold become null."""
         return {
-            "t": self.kind, "id": self.id, "time": self.time, "text": self.text, "why": self.why,
-            "kernel": self.kernel, "kernel_commit": self.kernel_commit, "toolchain": self.toolchain,
-            "simulated": self.simulated, "flags": list(self.flags),
+            "t": self.kind,
+            "id": self.id,
+            "time": self.time,
+            "text": self.text,
+            "why": self.why,
+            "kernel": self.kernel,
+            "kernel_commit": self.kernel_commit,
+            "toolchain": self.toolchain,
+            "simulated": self.simulated,
+            "flags": list(self.flags),
             "verdict": None if self.verdict is None else str(self.verdict),
             "figures": {name: {"value": _finite(one.value), "unit": one.unit} for name, one in self.figures.items()},
             "health": None if self.health is None else {name: _finite(value) for name, value in self.health.items()},
-            "run_directory": self.run_directory, "dead_end": self.dead_end, "about": self.about,
-        }  # fmt: skip
+            "run_directory": self.run_directory,
+            "dead_end": self.dead_end,
+            "about": self.about,
+        }
 
 
 def _finite(value: Any) -> Any:

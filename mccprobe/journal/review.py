@@ -55,11 +55,16 @@ class DeadEnd:
 
     def to_dict(self) -> dict[str, Any]:
         return {
-            "kernel": self.kernel, "toolchain": self.toolchain, "simulated": self.simulated,
-            "flags": list(self.flags), "ids": [one.id for one in self.entries], "last": self.entries[-1].time,
-            "kernel_commit": self.entries[-1].kernel_commit, "contradicted_by": [one.id for one in self.contradicted],
+            "kernel": self.kernel,
+            "toolchain": self.toolchain,
+            "simulated": self.simulated,
+            "flags": list(self.flags),
+            "ids": [one.id for one in self.entries],
+            "last": self.entries[-1].time,
+            "kernel_commit": self.entries[-1].kernel_commit,
+            "contradicted_by": [one.id for one in self.contradicted],
             "reason": self.reason,
-        }  # fmt: skip
+        }
 
 
 def dead_ends(entries: Iterable[Entry]) -> list[DeadEnd]:
@@ -91,10 +96,14 @@ def _dead_end(group: Sequence[Entry]) -> DeadEnd | None:
     last = dead[-1]
     same = [one for one in group if last.kernel_commit and one.kernel_commit == last.kernel_commit]
     return DeadEnd(
-        last.kernel, last.toolchain, last.simulated, last.flags, tuple(dead),
+        last.kernel,
+        last.toolchain,
+        last.simulated,
+        last.flags,
+        tuple(dead),
         () if marked else tuple(one for one in same if one.verdict is Verdict.GOOD),
         last.text or last.why or str(last.verdict or "no reason told"),
-    )  # fmt: skip
+    )
 
 
 @dataclass(frozen=True)
@@ -122,10 +131,13 @@ class Comparison:
 
     def to_dict(self) -> dict[str, Any]:
         return {
-            "first": self.first.to_dict(), "second": self.second.to_dict(), "rows": [vars(row) for row in self.rows],
-            "caveats": list(self.caveats), "flags_added": list(self.flags_added),
+            "first": self.first.to_dict(),
+            "second": self.second.to_dict(),
+            "rows": [vars(row) for row in self.rows],
+            "caveats": list(self.caveats),
+            "flags_added": list(self.flags_added),
             "flags_removed": list(self.flags_removed),
-        }  # fmt: skip
+        }
 
 
 def compare(first: Entry, second: Entry) -> Comparison:
@@ -133,10 +145,13 @@ def compare(first: Entry, second: Entry) -> Comparison:
     names = list(dict.fromkeys([*first.figures, *second.figures]))
     rows = tuple(_row(name, first, second) for name in names)
     return Comparison(
-        first, second, rows, tuple(_caveats(first, second)),
+        first,
+        second,
+        rows,
+        tuple(_caveats(first, second)),
         tuple(flag for flag in second.flags if flag not in first.flags),
         tuple(flag for flag in first.flags if flag not in second.flags),
-    )  # fmt: skip
+    )
 
 
 def _row(name: str, first: Entry, second: Entry) -> Row:

@@ -113,9 +113,15 @@ class ReferenceOracle:
     def __post_init__(self) -> None:
         files = [[one.name, one.sha256] for one in self.expected.files or ()]
         self.id = _identity(
-            "reference", self.expected.stdout.hex(), self.expected.returncode, list(self.args), self.bad_if_timeout,
-            *(["crash"] if self.bad_if_crash else []), *(["stdin"] if self.stdin else []), *([files] if files else []),
-        )  # fmt: skip
+            "reference",
+            self.expected.stdout.hex(),
+            self.expected.returncode,
+            list(self.args),
+            self.bad_if_timeout,
+            *(["crash"] if self.bad_if_crash else []),
+            *(["stdin"] if self.stdin else []),
+            *([files] if files else []),
+        )
 
     def command(self, program: str) -> list[str]:
         return [program, *self.args]
@@ -123,9 +129,13 @@ class ReferenceOracle:
     def judge(self, program: Path, scratch: Path) -> Outcome:
         with alone_in(self.run_in):
             seen = observe_files(
-                program, self.run_in or scratch, args=self.args, timeout_s=self.timeout_s, ignored=self.ignored,
+                program,
+                self.run_in or scratch,
+                args=self.args,
+                timeout_s=self.timeout_s,
+                ignored=self.ignored,
                 stdin=self.stdin,
-            )  # fmt: skip
+            )
         result = seen.result
         early = _ended_without_answer(result, bad_if_timeout=self.bad_if_timeout)
         if early is not None and (result.timed_out or result.returncode != self.expected.returncode):
@@ -190,9 +200,14 @@ class Observation:
 
 
 def observe_files(
-    program: Path, scratch: Path, *, args: Sequence[str], timeout_s: float, ignored: Sequence[str] = (),
+    program: Path,
+    scratch: Path,
+    *,
+    args: Sequence[str],
+    timeout_s: float,
+    ignored: Sequence[str] = (),
     stdin: Path | None = None,
-) -> Observation:  # fmt: skip
+) -> Observation:
     """Run a program for its output and its files, as an executor's `run_program` calls it."""
     before = state_of(scratch)
     result = observe(program, args, scratch, timeout_s, stdin)

@@ -20,8 +20,18 @@ KEPT_BYTES = 1 << 16  # of each file, to show it and to write it into a bug repo
 _CHUNK_BYTES = 1 << 20
 # what the system or an instrumented build leaves there: it depends on the build, not on the result
 NOT_RESULTS = (
-    "core", "core.*", "*.core", "vgcore.*", "gmon.out", "*.gcda", "*.gcno", "*.profraw", "perf.data", "perf.data.*",
-    "asan.*", "ubsan.*",
+    "core",
+    "core.*",
+    "*.core",
+    "vgcore.*",
+    "gmon.out",
+    "*.gcda",
+    "*.gcno",
+    "*.profraw",
+    "perf.data",
+    "perf.data.*",
+    "asan.*",
+    "ubsan.*",
 )
 State = tuple[int, int, int]  # of a file: time of change in ns, size, inode
 
@@ -70,9 +80,7 @@ def _is_a_run(root: str, folders: Sequence[str], names: Sequence[str]) -> bool:
     return search or chain or os.path.basename(root) == RUNS_FOLDER  # noqa: PTH119  as above
 
 
-def written_since(
-    folder: Path, before: Mapping[str, State] | None, ignored: Sequence[str] = ()
-) -> tuple[Written, ...]:
+def written_since(folder: Path, before: Mapping[str, State] | None, ignored: Sequence[str] = ()) -> tuple[Written, ...]:
     """The files that are new or changed, in order of name. ignored: patterns of names or of paths in the folder."""
     now = state_of(folder) if before is not None else None
     if now is None or before is None:

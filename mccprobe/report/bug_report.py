@@ -8,11 +8,22 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from mccprobe.report.bug_report_blocks import Block, Bullets, Document, Listing, Paragraph, Section, Table, marked
+from mccprobe.report.bug_report_blocks import (
+    Block,
+    Bullets,
+    Document,
+    Listing,
+    Paragraph,
+    Section,
+    Table,
+    head_of,
+    joined_pieces,
+    marked,
+)
 from mccprobe.report.bug_report_words import Code, Foreign, Piece, Pieces, Words
 from mccprobe.targets import registry
 
@@ -85,9 +96,19 @@ def title_pieces(result: Mapping[str, Any], words: Words) -> Pieces:
     detail: Pieces = (" (", Foreign(told), ")") if told else ()
     kernel = kernel_name(bisect, str(result.get("source", "")))
     return (
-        *mark, "[", Foreign(str(pass_name)), "] [", Foreign(kernel), "] ", words.word(kind), *detail, " ",
-        words.word("with"), " ", Foreign(smallest_flags(result)),
-    )  # fmt: skip
+        *mark,
+        "[",
+        Foreign(str(pass_name)),
+        "] [",
+        Foreign(kernel),
+        "] ",
+        words.word(kind),
+        *detail,
+        " ",
+        words.word("with"),
+        " ",
+        Foreign(smallest_flags(result)),
+    )
 
 
 def smallest_flags(result: Mapping[str, Any]) -> str:
@@ -182,9 +203,7 @@ class _Writer:
     def _reproduce(self) -> list[Block]:
         facts = self.facts
         blocks: list[Block] = [
-            Paragraph(
-                self.say("reproduce.how", command=Code("sh repro.sh"), compiler=Code(facts.compiler_name))
-            )
+            Paragraph(self.say("reproduce.how", command=Code("sh repro.sh"), compiler=Code(facts.compiler_name)))
         ]
         if facts.repro_exit is None:
             blocks.append(Paragraph(self.say("reproduce.not_run", text=Foreign(facts.repro_text))))
@@ -288,10 +307,13 @@ class _Writer:
 
     def _edge(self, edge: Mapping[str, Any]) -> Pieces:
         return self.say(
-            "culprit.edge", execution=edge["execution"], before=self._verdict(edge["from"]),
-            after=self._verdict(edge["to"]), **{"pass": Code(str(edge["pass"] or "?"))},
+            "culprit.edge",
+            execution=edge["execution"],
+            before=self._verdict(edge["from"]),
+            after=self._verdict(edge["to"]),
+            **{"pass": Code(str(edge["pass"] or "?"))},
             function=Code(str(edge["function"] or "?")),
-        )  # fmt: skip
+        )
 
     def _where(self) -> list[Block]:
         where = self.result.get("where") or {}
@@ -310,7 +332,7 @@ class _Writer:
         if where.get("verifier"):
             blocks.append(Listing(where["verifier"], "", self.say("where.verifier_text")))
         if where.get("diff"):
-            blocks.append(Listing(_head(where["diff"], DIFF_LINES), "diff", self.say("where.diff")))
+            blocks.append(Listing(head_of(where["diff"], DIFF_LINES), "diff", self.say("where.diff")))
         if where.get("reproducer"):
             lines = "\n".join(shlex.join(argv) for argv in where["reproducer"])
             blocks.append(Listing(lines, "sh", self.say("where.reproducer")))
@@ -346,10 +368,12 @@ class _Writer:
         for row in rows:
             error = row.get("max_err")
             cell: list[Pieces] = [
-                (Code(self.words.told(row["change"])),), (self._verdict(row["verdict"]),),
+                (Code(self.words.told(row["change"])),),
+                (self._verdict(row["verdict"]),),
                 (f"{row['fails']}/{row['runs']}" if row.get("runs") else "-",),
-                (f"{error:g}" if error is not None else "-",), self._short(row.get("object")),
-            ]  # fmt: skip
+                (f"{error:g}" if error is not None else "-",),
+                self._short(row.get("object")),
+            ]
             if speed:
                 cell.append((f"{row['speed_s']:g}" if row.get("speed_s") is not None else "-",))
             notes: list[Piece] = [self._told(row["note"])] if row.get("note") else []
@@ -468,9 +492,10 @@ class _Writer:
         if facts.removed is None:
             more.append(self.say("files.unscrubbed"))
         elif facts.removed:
-            kinds = _joined(
+            kinds = joined_pieces(
                 [
-                    self.say("files.removed_once", kind=self.words.word(f"kind.{kind}")) if times == 1
+                    self.say("files.removed_once", kind=self.words.word(f"kind.{kind}"))
+                    if times == 1
                     else self.say("files.removed_kind", times=times, kind=self.words.word(f"kind.{kind}"))
                     for kind, times in sorted(facts.removed.items())
                 ]
@@ -480,16 +505,3 @@ class _Writer:
         else:
             more.append(self.say("files.nothing_removed"))
         return [Bullets((*items, *more))]
-
-
-def _joined(parts: Sequence[Pieces]) -> Pieces:
-    pieces: list[Piece] = []
-    for index, part in enumerate(parts):
-        pieces += [", "] if index else []
-        pieces += part
-    return tuple(pieces)
-
-
-def _head(text: str, count: int) -> str:
-    lines = text.splitlines()
-    return text if len(lines) <= count else "\n".join([*lines[:count], f"... ({len(lines) - count} more lines)"])

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from mccprobe.report.bug_report_words import Pieces
+from mccprobe.report.bug_report_words import Piece, Pieces
 
 
 @dataclass(frozen=True)
@@ -68,3 +69,18 @@ def marked(section: Section, mark: str) -> Section:
             caption = (*block.caption, f" {mark}") if block.caption else (mark,)
             blocks.append(Listing(block.text, block.language, caption))
     return Section(section.key, section.heading, tuple(blocks))
+
+
+def joined_pieces(parts: Sequence[Pieces]) -> Pieces:
+    """The parts with commas between them."""
+    pieces: list[Piece] = []
+    for index, part in enumerate(parts):
+        pieces += [", "] if index else []
+        pieces += part
+    return tuple(pieces)
+
+
+def head_of(text: str, count: int) -> str:
+    """The first `count` lines, and how many more there are."""
+    lines = text.splitlines()
+    return text if len(lines) <= count else "\n".join([*lines[:count], f"... ({len(lines) - count} more lines)"])

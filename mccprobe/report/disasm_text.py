@@ -82,8 +82,9 @@ def figures(view: FunctionView, isa: str) -> Iterator[str]:
     if summary.code_bytes is not None:
         yield f"  code           {summary.code_bytes} bytes"
     if summary.sizes:
-        each = ", ".join(f"{_count(times, 'instruction')} of {_count(size, 'dword')}" for size, times in
-                         summary.sizes.items())
+        each = ", ".join(
+            f"{_count(times, 'instruction')} of {_count(size, 'dword')}" for size, times in summary.sizes.items()
+        )
         yield f"  sizes          {each}; bit 31 marks the last dword of an instruction"
     elif isa == "mtgpu":
         state, reason = summary.geometry.state, summary.geometry.reason

@@ -52,10 +52,14 @@ class Culprit:
 
     def to_dict(self) -> dict[str, Any]:
         return {
-            "pass": self.title, "pass_argument": self.argument, "function": self.function,
-            "function_symbol": self.symbol, "function_from": self.function_from,
-            "execution": self.execution, "total": self.total,
-        }  # fmt: skip
+            "pass": self.title,
+            "pass_argument": self.argument,
+            "function": self.function,
+            "function_symbol": self.symbol,
+            "function_from": self.function_from,
+            "execution": self.execution,
+            "total": self.total,
+        }
 
 
 @dataclass(frozen=True)
@@ -71,9 +75,13 @@ class EdgeRecord:
 
     def to_dict(self) -> dict[str, Any]:
         return {
-            "execution": self.execution, "from": self.from_verdict, "to": self.to_verdict,
-            "pass": self.title, "function": self.function, "unresolved": list(self.unresolved),
-        }  # fmt: skip
+            "execution": self.execution,
+            "from": self.from_verdict,
+            "to": self.to_verdict,
+            "pass": self.title,
+            "function": self.function,
+            "unresolved": list(self.unresolved),
+        }
 
 
 @dataclass(frozen=True)
@@ -90,9 +98,14 @@ class TableCell:
 
     def to_dict(self) -> dict[str, Any]:
         return {
-            "flag": self.flag, "pass": self.pass_state, "verdict": self.verdict, "object": self.object,
-            "how": self.how, "reason": self.reason, "max_err": self.max_err,
-        }  # fmt: skip
+            "flag": self.flag,
+            "pass": self.pass_state,
+            "verdict": self.verdict,
+            "object": self.object,
+            "how": self.how,
+            "reason": self.reason,
+            "max_err": self.max_err,
+        }
 
 
 @dataclass(frozen=True)

@@ -92,9 +92,15 @@ def _cell(value: object) -> object:
 def render_markdown(report: ResourceReport) -> str:
     """A table of all kernels, one line of occupancy for each model, the comparison."""
     headings = _common_heading(report)
-    lines = [*_markdown_table((("stand-in", *OVERVIEW) if headings else OVERVIEW),
-                              ([kernel.heading, *overview_row(kernel)] if headings else overview_row(kernel)
-                               for kernel in report.kernels))]  # fmt: skip
+    lines = [
+        *_markdown_table(
+            (("stand-in", *OVERVIEW) if headings else OVERVIEW),
+            (
+                [kernel.heading, *overview_row(kernel)] if headings else overview_row(kernel)
+                for kernel in report.kernels
+            ),
+        )
+    ]
     lines += ["", "Units: registers a thread, shared memory in bytes a block, private memory in bytes a thread."]
     for kernel in report.kernels:
         head = f"{kernel.heading}: " if kernel.heading else ""
@@ -126,8 +132,13 @@ def _markdown_comparison(comparison: Comparison) -> Iterator[str]:
     rows = []
     for row in comparison.rows:
         by_subject = {p.subject: scalar_text(p.value) for p in row.published}
-        rows.append([row.metric, *(by_subject.get(subject, "-") for subject in subjects),
-                     *(scalar_text(cell.value) for cell in row.cells)])  # fmt: skip
+        rows.append(
+            [
+                row.metric,
+                *(by_subject.get(subject, "-") for subject in subjects),
+                *(scalar_text(cell.value) for cell in row.cells),
+            ]
+        )
     yield from _markdown_table(["metric", *(f"published: {subject}" for subject in subjects), *names], rows)
 
 

@@ -102,8 +102,10 @@ def _observed(report: BisectReport) -> list[str]:
     if seen is None:
         return [f"  compared    by the check alone: {one_line(report.oracle)}"] if report.oracle else []
     lines = [f"  both print  {one_line(seen.output)}"]
-    files = [f"{name} ({'compared' if compared else 'not compared: differs from run to run'})"
-             for name, compared in seen.files]
+    files = [
+        f"{name} ({'compared' if compared else 'not compared: differs from run to run'})"
+        for name, compared in seen.files
+    ]
     lines.append(f"  files       {one_line(', '.join(files)) if files else 'none written in the run folder'}")
     lines.append(f"  stdin       {one_line(seen.stdin) or 'empty'}")
     return lines

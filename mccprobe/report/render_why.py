@@ -36,8 +36,12 @@ def render_why(report: WhyReport) -> str:
         _facts(report),
         _signature(report),
     ]
-    lines = [_headline(report), "", f"source      {one_line(report.source)}",
-             f"compiler    {one_line(report.compiler_version)}"]  # fmt: skip
+    lines = [
+        _headline(report),
+        "",
+        f"source      {one_line(report.source)}",
+        f"compiler    {one_line(report.compiler_version)}",
+    ]
     for section in sections:
         if section:
             lines += ["", *(f"{line}{mark}" for line in section)]

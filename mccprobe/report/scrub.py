@@ -68,9 +68,13 @@ class Removed:
 
 
 def private_names(
-    *, homes: Iterable[str], users: Iterable[str], hosts: Iterable[str], places: Mapping[str, str],
+    *,
+    homes: Iterable[str],
+    users: Iterable[str],
+    hosts: Iterable[str],
+    places: Mapping[str, str],
     environment: Mapping[str, str],
-) -> tuple[Private, ...]:  # fmt: skip
+) -> tuple[Private, ...]:
     """Everything that is to be removed, the longest first. places: stand-in -> folder.
 
     A short or common user or host name is a word of programs: it is removed as part of a home's path alone.
@@ -85,9 +89,11 @@ def private_names(
     for name, value in environment.items():
         secret = bool(SECRET_NAMES.search(name)) and len(value) >= LEAST_SECRET
         personal = (
-            len(value) >= LEAST_VALUE and not PUBLIC_VARIABLES.match(name) and not _SYSTEM_PATH.match(value)
+            len(value) >= LEAST_VALUE
+            and not PUBLIC_VARIABLES.match(name)
+            and not _SYSTEM_PATH.match(value)
             and not value.replace(".", "").isdigit()
-        )  # fmt: skip
+        )
         if (secret or personal) and value not in known and value.strip() and value.lower() not in COMMON_NAMES:
             known.add(value)
             found.append(Private("environment", value, f"ENV_{name}"))

@@ -51,9 +51,7 @@ def _total(widths: Sequence[int]) -> int:
     return sum(widths) + GAP * (len(widths) - 1)
 
 
-def _drawn(
-    columns: Sequence[tuple[str, int, bool]], rows: Sequence[Sequence[str]], *, color: bool
-) -> list[str]:  # fmt: skip
+def _drawn(columns: Sequence[tuple[str, int, bool]], rows: Sequence[Sequence[str]], *, color: bool) -> list[str]:
     """columns: heading, width, whether to the right. Without any heading the first column is one."""
     from rich.console import Console
     from rich.table import Table
@@ -63,17 +61,23 @@ def _drawn(
     table = Table(box=None, padding=(0, GAP, 0, 0), pad_edge=False, header_style="bold", show_header=headed)
     for at, (head, size, right) in enumerate(columns):
         table.add_column(
-            Text(head), overflow="fold", justify="right" if right else "left", width=size,
+            Text(head),
+            overflow="fold",
+            justify="right" if right else "left",
+            width=size,
             style="" if headed or at else "bold",
-        )  # fmt: skip
+        )
     for row in rows:
         table.add_row(*map(Text, row))
     stream = io.StringIO()
     # rich would take 80 columns where TERM is dumb, and cut what is wider than its console
     console = Console(
-        file=stream, force_terminal=color, color_system="standard" if color else None, height=len(rows) + 2,
+        file=stream,
+        force_terminal=color,
+        color_system="standard" if color else None,
+        height=len(rows) + 2,
         width=_total([size for _, size, _ in columns]),
-    )  # fmt: skip
+    )
     console.print(table)
     return [line if color else line.rstrip() for line in stream.getvalue().rstrip("\n").split("\n")]
 

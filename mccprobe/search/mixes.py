@@ -85,9 +85,12 @@ class _Tester:
 
 
 def find_in_mixes(
-    count: int, test: Callable[[Parts], Verdict], *,
-    ahead: Callable[[Sequence[Parts]], None] | None = None, max_tests: int = MAX_TESTS,
-) -> MixResult:  # fmt: skip
+    count: int,
+    test: Callable[[Parts], Verdict],
+    *,
+    ahead: Callable[[Sequence[Parts]], None] | None = None,
+    max_tests: int = MAX_TESTS,
+) -> MixResult:
     """Find what is guilty; the empty mix must be GOOD and the full one BAD.
 
     test may raise to end the search; ahead is told which mixes are asked next (a hint).
@@ -154,9 +157,11 @@ def _from_the_bad_side(tester: _Tester, everything: Parts, first: Parts) -> Part
 
 
 def _enumerate(
-    tester: _Tester, everything: Parts, found: list[Parts],
+    tester: _Tester,
+    everything: Parts,
+    found: list[Parts],
     result: Callable[[MixStatus, Sequence[Parts], str], MixResult],
-) -> MixResult:  # fmt: skip
+) -> MixResult:
     """Every part that is enough alone, and whether the bad state without all of them is GOOD."""
     first = found[0]
     if len(first) > 1:

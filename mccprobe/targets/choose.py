@@ -21,9 +21,15 @@ def wanted_of(mcc: MccPaths, cache: Path, *, compiler: str | None = None) -> Wan
 
 
 def choose(
-    name: str, *, sources: Sequence[str], shipped: bool, compiler: str | None, mcc: MccPaths, cache: Path,
+    name: str,
+    *,
+    sources: Sequence[str],
+    shipped: bool,
+    compiler: str | None,
+    mcc: MccPaths,
+    cache: Path,
     language: str = "",
-) -> Choice:  # fmt: skip
+) -> Choice:
     """Resolve `--toolchain`.
 
     shipped: the source is one of the kernels that come with mccprobe. language: what `-x` makes of the sources.
@@ -56,6 +62,6 @@ def choose(
         if choice is not None:
             return choice
     raise not_found(
-        wanted, "install the MUSA SDK or name it with --mcc PATH; to try your kernel on the stand-in, say so: "
-        "--toolchain sim",
-    )  # fmt: skip
+        wanted,
+        "install the MUSA SDK or name it with --mcc PATH; to try your kernel on the stand-in, say so: --toolchain sim",
+    )

@@ -28,9 +28,14 @@ class Entry:
 
     def to_dict(self) -> dict[str, Any]:
         return {
-            "name": self.name, "found": self.found, "path": self.path or None, "version": self.version or None,
-            "simulated": self.simulated, "capabilities": self.capabilities, "notes": list(self.notes),
-        }  # fmt: skip
+            "name": self.name,
+            "found": self.found,
+            "path": self.path or None,
+            "version": self.version or None,
+            "simulated": self.simulated,
+            "capabilities": self.capabilities,
+            "notes": list(self.notes),
+        }
 
 
 def inventory(paths: MccPaths, cache: Path) -> list[Entry]:
@@ -59,6 +64,11 @@ def entry_of(name: str, make: Callable[[], Toolchain]) -> Entry:
         return Entry(name, False, notes=(error.message, error.hint))
     kinds = ("compile", "run", "bisect", "resources", "timing", "bundle")
     return Entry(
-        toolchain.name, True, str(identity.path), identity.version, toolchain.simulated,
-        {kind: getattr(able, kind) for kind in kinds}, able.notes,
-    )  # fmt: skip
+        toolchain.name,
+        True,
+        str(identity.path),
+        identity.version,
+        toolchain.simulated,
+        {kind: getattr(able, kind) for kind in kinds},
+        able.notes,
+    )

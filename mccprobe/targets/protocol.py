@@ -116,9 +116,16 @@ class PassCounter(Protocol):
         """The command that stops before the first pass; only where `has_ir`."""
 
     def at_limit(
-        self, job: Job, source: str, output: str, *, limit: int | None, options: Sequence[str] = (),
-        emit: str = "-emit-obj", bitcode: bool = False,
-    ) -> tuple[str, ...]:  # fmt: skip
+        self,
+        job: Job,
+        source: str,
+        output: str,
+        *,
+        limit: int | None,
+        options: Sequence[str] = (),
+        emit: str = "-emit-obj",
+        bitcode: bool = False,
+    ) -> tuple[str, ...]:
         """The recorded compile at one limit.
 
         options: further options of the optimiser. bitcode: `source` is what `front_end` wrote, else it is not used.

@@ -59,9 +59,19 @@ def gate(*checked: str, unchecked: tuple[str, ...] = (), faults: tuple[str, ...]
     result = CaseResult(case, 1, Verdict.GOOD, "", 0.0, 1.0, dict.fromkeys(checked, 1), 0.1, device="MTT S4000")
     coverage = [Coverage(name, ("c",), True) for name in checked] + [Coverage(name, (), False) for name in unchecked]
     return GateReport(
-        shipped_kernel("gemm"), "mcc", False, "full", (), (), None, None,
-        (CheckedCase(PlannedCase(case, "declared", None, False), result),), (), tuple(coverage), faults,
-    )  # fmt: skip
+        shipped_kernel("gemm"),
+        "mcc",
+        False,
+        "full",
+        (),
+        (),
+        None,
+        None,
+        (CheckedCase(PlannedCase(case, "declared", None, False), result),),
+        (),
+        tuple(coverage),
+        faults,
+    )
 
 
 def test_figures_of_a_checked_kernel() -> None:

@@ -132,8 +132,10 @@ def test_text(monkeypatch: pytest.MonkeyPatch) -> None:
     assert is_text_bundle(text) and not is_text_bundle(b"x" * (1 << 16) + text)
     found = parse_text_bundle(text)
     assert [(entry.id, text[entry.offset : entry.offset + entry.size]) for entry in found.entries] == [
-        ("a", b"one"), ("b", b"two"), ("c", b""),
-    ]  # fmt: skip
+        ("a", b"one"),
+        ("b", b"two"),
+        ("c", b""),
+    ]
     assert (found.start, found.end) == (0, len(text))
     at = text.index(b"# __CLANG_OFFLOAD_BUNDLE____START__ c")
     message = f"k.s: the text of entry c has no end (offset 0x{at:x})"

@@ -151,7 +151,7 @@ def _changed(data: bytes, offset: int, fmt: str, value: int) -> bytes:
         (compressed(TWO, 1, 1)[:-4], "the zstd data of a bundle is damaged: it ends too early"),
         (compressed(TWO, 3)[:20], "cut off in the header of a compressed bundle"),
     ],
-)  # fmt: skip
+)
 def test_damage_is_one_clear_error(data: bytes, problem: str) -> None:
     if problem == "no known kind":
         (image,) = images_of(data, "k.o")

@@ -127,9 +127,10 @@ def test_static_libraries() -> None:
     long = "a_name_that_does_not_fit_into_sixteen_bytes.o"
     images = images_of(archive([("k.o", host(Part(".mt_fatbin", BUNDLE))), (long, DEVICE), ("h.o", host())]), "lib.a")
     assert [image.origin for image in images] == [
-        "lib.a: member k.o, section .mt_fatbin, entry musa-mtgpu-mt-musa-mp_22", f"lib.a: member {long}",
+        "lib.a: member k.o, section .mt_fatbin, entry musa-mtgpu-mt-musa-mp_22",
+        f"lib.a: member {long}",
         "lib.a: member h.o",
-    ]  # fmt: skip
+    ]
     assert [image.kind for image in images] == ["mtgpu-elf", "mtgpu-elf", "host-elf"]
 
 
@@ -160,15 +161,20 @@ def test_what_is_no_file(tmp_path: Path, kind: str) -> None:
 def test_code_symbols(kind: int, machine: int) -> None:
     text = bytes(range(48))
     data = ElfWriter(
-        machine=machine, type=kind, text=text, text_address=0x1000,
+        machine=machine,
+        type=kind,
+        text=text,
+        text_address=0x1000,
         functions=[Function("b", 24, 12), Function("a", 0, 24), Function("alias", 0, 24), Function("open", 36, 0)],
-    ).build()  # fmt: skip
+    ).build()
     base = 0x1000 if kind == ET_DYN else 0
     symbols = code_symbols(images_of(data, "k.o")[0])
     assert [(symbol.name, symbol.address - base, symbol.data, symbol.section) for symbol in symbols] == [
-        ("a", 0, text[:24], ".text"), ("alias", 0, text[:24], ".text"), ("b", 24, text[24:36], ".text"),
+        ("a", 0, text[:24], ".text"),
+        ("alias", 0, text[:24], ".text"),
+        ("b", 24, text[24:36], ".text"),
         ("open", 36, text[36:], ".text"),
-    ]  # fmt: skip
+    ]
     assert symbols[0].data is symbols[1].data
 
 

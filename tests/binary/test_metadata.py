@@ -51,8 +51,13 @@ def test_elf_and_assembly_say_the_same() -> None:
     assert binary.name == binary.symbol == "_Z5demo1Pf"
     assert binary.target == text.target == "mp_22"
     assert binary.registers == {
-        "temp": 5, "attribute": 2, "shared": 25, "internal": 2, "slot": 0, "coefficient": 0,
-    }  # fmt: skip
+        "temp": 5,
+        "attribute": 2,
+        "shared": 25,
+        "internal": 2,
+        "slot": 0,
+        "coefficient": 0,
+    }
     assert (binary.shared_memory_bytes, binary.private_memory_bytes, binary.has_barrier) == (20, 8, True)
     assert (binary.spills, binary.max_block_size, binary.unknown_keys, binary.warnings) == (None, 1, (), ())
     assert (binary.source_format, text.source_format) == ("mtgpu-elf", "mtgpu-asm")
@@ -133,7 +138,8 @@ def test_drift_is_told() -> None:
 @pytest.mark.parametrize(
     ("value", "barrier", "told"),
     [
-        (True, True, ()), (False, False, ()),
+        (True, True, ()),
+        (False, False, ()),
         (1, True, (".has_barrier is a number (1), expected true or false",)),
         (0, False, (".has_barrier is a number (0), expected true or false",)),
         (2, None, (".has_barrier is a number (2), expected true or false",)),
@@ -143,7 +149,7 @@ def test_drift_is_told() -> None:
         (None, None, ()),
     ],
     ids=str,
-)  # fmt: skip
+)
 def test_a_barrier_is_a_boolean_or_0_or_1(value: Any, barrier: bool | None, told: tuple[str, ...]) -> None:
     (kernel,), _ = kernels_of(mtgpu_elf(mtgpu_document(mtgpu_kernel(has_barrier=value))))
     assert kernel.has_barrier is barrier and kernel.warnings == told
@@ -165,12 +171,29 @@ def test_kernels_with_names_that_yaml_takes_for_something_else(name: str) -> Non
 @pytest.mark.parametrize(
     ("text", "value"),
     [
-        ("no", False), ("y", True), ("4294967295", NONE32), ("0x10", 16), ("010", 8), ("09", "09"), ("-3", -3),
-        ("12:30", "12:30"), ("2026-11-30", "2026-11-30"), ("1.5", 1.5), ("1e3", 1000.0), ("nan", "nan"),
-        ("_Z5demo1Pf", "_Z5demo1Pf"), ("''", ""), ("'12'", "12"), ("!str 12", "12"), ("!int 12", 12),
-        ("!bool y", True), ("{}", {}), ("<<", "<<"), ("", None),
+        ("no", False),
+        ("y", True),
+        ("4294967295", NONE32),
+        ("0x10", 16),
+        ("010", 8),
+        ("09", "09"),
+        ("-3", -3),
+        ("12:30", "12:30"),
+        ("2026-11-30", "2026-11-30"),
+        ("1.5", 1.5),
+        ("1e3", 1000.0),
+        ("nan", "nan"),
+        ("_Z5demo1Pf", "_Z5demo1Pf"),
+        ("''", ""),
+        ("'12'", "12"),
+        ("!str 12", "12"),
+        ("!int 12", 12),
+        ("!bool y", True),
+        ("{}", {}),
+        ("<<", "<<"),
+        ("", None),
     ],
-)  # fmt: skip
+)
 def test_scalars_follow_llvms_rule(text: str, value: Any) -> None:
     got = read_yaml(f"a: {text}\n")["a"]
     assert got == value and type(got) is type(value)
@@ -185,12 +208,21 @@ ALIASES = "a: &a [x, x]\n" + "".join(
 @pytest.mark.parametrize(
     "text",
     [
-        "a: !!python/object/apply:os.system [id]", "a: !mystery 1", "a: !str [1]", "{" * 300, "[" * 100_000, "a: b: c",
-        "? [1]\n: 2", "--- 1\n--- 2\n", "a: *x", "a: \x00", "\t- 1",
-ALIASES,
+        "a: !!python/object/apply:os.system [id]",
+        "a: !mystery 1",
+        "a: !str [1]",
+        "{" * 300,
+        "[" * 100_000,
+        "a: b: c",
+        "? [1]\n: 2",
+        "--- 1\n--- 2\n",
+        "a: *x",
+        "a: \x00",
+        "\t- 1",
+        ALIASES,
         "a: &a\n  b: *a\n",
     ],
-)  # fmt: skip
+)
 def test_other_yaml_is_one_clear_error(text: str) -> None:
     with pytest.raises(BadMetadata):
         read_yaml(text, "x.s")
@@ -203,13 +235,21 @@ def nested(depth: int) -> bytes:
 @pytest.mark.parametrize(
     "data",
     [
-        b"", b"\xc1", b"\x81\xa1a", b"\x80\x80", b"\xdd\xff\xff\xff\xff", b"\xdf\xff\xff\xff\xff",
+        b"",
+        b"\xc1",
+        b"\x81\xa1a",
+        b"\x80\x80",
+        b"\xdd\xff\xff\xff\xff",
+        b"\xdf\xff\xff\xff\xff",
         b"\xdb\xff\xff\xff\xff",
-        b"\xdd\x00\x0f\xff\xff" * 3000, b"\xdc\xff\xff" * 3000 + bytes(70_000), nested(100), nested(5000),
+        b"\xdd\x00\x0f\xff\xff" * 3000,
+        b"\xdc\xff\xff" * 3000 + bytes(70_000),
+        nested(100),
+        nested(5000),
         b"\xc7\xff\x01",
         b"\x82" + b"\xdd\x00\x10\x00\x00" * 2 + bytes(1 << 20),
     ],
-)  # fmt: skip
+)
 def test_hostile_messagepack_is_one_clear_error(data: bytes) -> None:
     with pytest.raises(BadMetadata):
         read_messagepack(data, "x.o")
@@ -218,8 +258,10 @@ def test_hostile_messagepack_is_one_clear_error(data: bytes) -> None:
 def test_long_lists_are_read_after_a_scan() -> None:
     document = {"a": list(range(100_000)), "b": [{"c": b"\x01", 3: 1.5}] * 5000, "d": msgpack.ExtType(7, b"x")}
     assert read_messagepack(msgpack.packb(document)) == {
-        "a": list(range(100_000)), "b": [{"c": "0x01", "3": 1.5}] * 5000, "d": "extension 7: 0x78",
-    }  # fmt: skip
+        "a": list(range(100_000)),
+        "b": [{"c": "0x01", "3": 1.5}] * 5000,
+        "d": "extension 7: 0x78",
+    }
 
 
 def test_a_document_that_is_no_map_or_whose_kernels_are_no_list() -> None:
@@ -247,8 +289,9 @@ def test_several_notes_and_several_documents_add_up() -> None:
 
 def test_an_object_without_metadata_says_so() -> None:
     assert kernels_of(ElfWriter(text=bytes(12)).build()) == (
-        [], ["x: no metadata note (MTGPU type 0x40) is in it"],
-    )  # fmt: skip
+        [],
+        ["x: no metadata note (MTGPU type 0x40) is in it"],
+    )
     assert kernels_of(BODY) == ([], ["x: the assembly text has no metadata"])
 
 
@@ -259,10 +302,18 @@ def test_metadata_without_an_end() -> None:
 
 def amdgpu_kernel(**changes: Any) -> dict[str, Any]:
     values = {
-        ".name": "k", ".symbol": "k.kd", ".vgpr_count": 17, ".sgpr_count": 41, ".agpr_count": 0,
-        ".vgpr_spill_count": 2, ".sgpr_spill_count": 0, ".group_segment_fixed_size": 76,
-        ".private_segment_fixed_size": 16, ".max_flat_workgroup_size": 1024, ".wavefront_size": 64,
-    }  # fmt: skip
+        ".name": "k",
+        ".symbol": "k.kd",
+        ".vgpr_count": 17,
+        ".sgpr_count": 41,
+        ".agpr_count": 0,
+        ".vgpr_spill_count": 2,
+        ".sgpr_spill_count": 0,
+        ".group_segment_fixed_size": 76,
+        ".private_segment_fixed_size": 16,
+        ".max_flat_workgroup_size": 1024,
+        ".wavefront_size": 64,
+    }
     return values | changes
 
 

@@ -38,8 +38,10 @@ def test_an_owner_counts_with_and_without_its_nul(nul: bool, owner: str, kind: i
 def test_names_go_by_owner_and_number() -> None:
     notes = note("GNU", 3, b"id") + note("MTGPU", 3, b"id") + note("GNU", 0x40)
     assert [found.name for found in read_elf_notes(parse_elf(ElfWriter(notes=notes).build()))] == [
-        "NT_GNU_BUILD_ID", "", "",
-    ]  # fmt: skip
+        "NT_GNU_BUILD_ID",
+        "",
+        "",
+    ]
 
 
 def test_location_is_the_offset_in_the_file() -> None:

@@ -87,9 +87,11 @@ def test_hex(run: Any, tmp_path: Path) -> None:
 def test_assembly_text(run: Any, tmp_path: Path) -> None:
     shown = text_of(run(mtgpu_assembly(DOCUMENT, BODY)), tmp_path).splitlines()
     assert shown[:4] == [
-        "DIR/k.o  (mtgpu-asm)", "  mtgpu metadata in assembly text, line 12", "    mtgpu.kernels:",
+        "DIR/k.o  (mtgpu-asm)",
+        "  mtgpu metadata in assembly text, line 12",
+        "    mtgpu.kernels:",
         '      - .name: "no"',
-    ]  # fmt: skip
+    ]
 
 
 def test_containers_are_taken_apart(run: Any, tmp_path: Path) -> None:

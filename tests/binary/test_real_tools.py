@@ -113,8 +113,11 @@ def test_object_library_and_assembly_agree(built: Callable[[str], Path]) -> None
         for left, right in zip(found["k.o"], found[other], strict=True):
             assert left.raw == right.raw
             assert (left.name, left.registers, left.spills, left.target) == (
-                right.name, right.registers, right.spills, right.target,
-            )  # fmt: skip
+                right.name,
+                right.registers,
+                right.spills,
+                right.target,
+            )
     no, y, *_ = found["k.o"]
     assert no.shared_memory_bytes == 256 and y.private_memory_bytes and y.shared_memory_bytes == 0
     assert no.registers["vector"] and no.spills == {"vector": 0, "scalar": 0}
@@ -196,9 +199,14 @@ def test_bundles_of_the_real_bundler(
     assert sorted(image.entry_id for image in images) == sorted(name for name in listed if not name.startswith("host-"))
     for image in images:
         run(
-            bundler, f"--type={kind}", "--unbundle", f"--targets={image.entry_id}", f"{one}=fat",
-            f"{one.replace('in', 'out')}=out", cwd=tmp_path,
-        )  # fmt: skip
+            bundler,
+            f"--type={kind}",
+            "--unbundle",
+            f"--targets={image.entry_id}",
+            f"{one}=fat",
+            f"{one.replace('in', 'out')}=out",
+            cwd=tmp_path,
+        )
         assert (tmp_path / "out").read_bytes() == image.data
     assert [image.target for image in images] == ["gfx908", "gfx90a"]
 
@@ -231,17 +239,35 @@ def test_host_objects_with_several_architectures_and_several_bundles(tmp_path: P
     for name in "ab":
         (tmp_path / f"{name}.hip").write_text(RUNTIME + f"__global__ void {name}(int *p) {{ *p = 1; }}\n")
         run(
-            "clang-14", "-x", "hip", "-nogpulib", "-nogpuinc", "--offload-arch=gfx908", "--offload-arch=gfx90a",
-            "--rocm-path=/nonexistent", "-O2", "-c", f"{name}.hip", "-o", f"{name}.o", cwd=tmp_path,
-        )  # fmt: skip
+            "clang-14",
+            "-x",
+            "hip",
+            "-nogpulib",
+            "-nogpuinc",
+            "--offload-arch=gfx908",
+            "--offload-arch=gfx90a",
+            "--rocm-path=/nonexistent",
+            "-O2",
+            "-c",
+            f"{name}.hip",
+            "-o",
+            f"{name}.o",
+            cwd=tmp_path,
+        )
     run(linker, "-r", "a.o", "b.o", "-o", "ab.o", cwd=tmp_path)
     images = read_images(tmp_path / "ab.o")
     assert [(image.target, read_kernels(image)[0][0].name) for image in images] == [
-        ("gfx908", "_Z1aPi"), ("gfx90a", "_Z1aPi"), ("gfx908", "_Z1bPi"), ("gfx90a", "_Z1bPi"),
-    ]  # fmt: skip
+        ("gfx908", "_Z1aPi"),
+        ("gfx90a", "_Z1aPi"),
+        ("gfx908", "_Z1bPi"),
+        ("gfx90a", "_Z1bPi"),
+    ]
     assert [image.origin.partition("ab.o: ")[2].partition(", entry")[0] for image in images] == [
-        "section .hip_fatbin", "section .hip_fatbin", "section .hip_fatbin, bundle 2", "section .hip_fatbin, bundle 2",
-    ]  # fmt: skip
+        "section .hip_fatbin",
+        "section .hip_fatbin",
+        "section .hip_fatbin, bundle 2",
+        "section .hip_fatbin, bundle 2",
+    ]
 
 
 def test_text_bundles_of_the_real_bundler(tmp_path: Path) -> None:

@@ -108,9 +108,18 @@ class ElfWriter:
             offset = len(body) if index else 0
             address = self.text_address if section.name == ".text" and self.type != ET_REL else 0
             headers += struct.pack(
-                "<IIQQQQIIQQ", names[section.name], section.type, section.flags, address, offset,
-                len(section.content), section.link, 0, section.align, section.entsize,
-            )  # fmt: skip
+                "<IIQQQQIIQQ",
+                names[section.name],
+                section.type,
+                section.flags,
+                address,
+                offset,
+                len(section.content),
+                section.link,
+                0,
+                section.align,
+                section.entsize,
+            )
             if self.note_segment and section.content == self.notes and section.type == 7:
                 segments = struct.pack(
                     "<IIQQQQQQ", 4, 4, offset, 0, 0, len(self.notes), len(self.notes), self.note_align
@@ -126,9 +135,22 @@ class ElfWriter:
         shoff = len(body)
         body += headers
         body[:64] = struct.pack(
-            "<16sHHIQQQIHHHHHH", b"\x7fELF\x02\x01\x01", self.type, self.machine, 1, 0, 64 if phnum else 0,
-            shoff, self.flags, 64, 56 if phnum else 0, phnum, 64, len(sections), len(sections) - 1,
-        )  # fmt: skip
+            "<16sHHIQQQIHHHHHH",
+            b"\x7fELF\x02\x01\x01",
+            self.type,
+            self.machine,
+            1,
+            0,
+            64 if phnum else 0,
+            shoff,
+            self.flags,
+            64,
+            56 if phnum else 0,
+            phnum,
+            64,
+            len(sections),
+            len(sections) - 1,
+        )
         body[64 : 64 + len(segments)] = segments
         return bytes(body)
 
@@ -143,8 +165,15 @@ def mtgpu_kernel(name: str = "_Z5demo1Pf", *, dotted: bool = True, **changes: An
         "args": [
             {
                 ".argBase": {
-                    ".address_space": 0, ".align": 8, ".isVolatile": False, ".layout": 0, ".name": "",
-                    ".offset": 14, ".reg_bank": 3, ".size": 8, ".type": 14,
+                    ".address_space": 0,
+                    ".align": 8,
+                    ".isVolatile": False,
+                    ".layout": 0,
+                    ".name": "",
+                    ".offset": 14,
+                    ".reg_bank": 3,
+                    ".size": 8,
+                    ".type": 14,
                 },
                 ".input_mode": 0,
                 ".kind": 18,
@@ -168,7 +197,7 @@ def mtgpu_kernel(name: str = "_Z5demo1Pf", *, dotted: bool = True, **changes: An
         "slot_reg_count": 0,
         "temp_reg_count": 5,
         "wave_mode": 0,
-    }  # fmt: skip
+    }
     values |= changes
     prefix = "." if dotted else ""
     return {prefix + key: value for key, value in values.items() if value is not None}

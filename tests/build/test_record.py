@@ -69,11 +69,14 @@ def test_units_of_other_folders_and_arguments_are_compiled_there(tmp_path: Path,
         for scale in ("3", "7"):
             unit = Unit(
                 RecordedSource(
-                    toolchain, ledger, build.units[1].with_args(("-I.", f"-DSCALE={scale}")), name=f"one-{scale}",
+                    toolchain,
+                    ledger,
+                    build.units[1].with_args(("-I.", f"-DSCALE={scale}")),
+                    name=f"one-{scale}",
                     timeout_s=60,
                 ),
                 f"scale-{scale}",
-            )  # fmt: skip
+            )
             unit.prepare_direct()
             program = Program(unit, linker).replace(unit.base[0])
             assert isinstance(program, Path), program

@@ -59,9 +59,7 @@ def test_case(folder: Path, run_cli: Callable[..., Any], compiler: Callable[...,
 
 
 @pytest.mark.toolchain
-def test_profile_names_every_edge(
-    run_cli: Callable[..., Any], compiler: Callable[..., Any], tmp_path: Path
-) -> None:
+def test_profile_names_every_edge(run_cli: Callable[..., Any], compiler: Callable[..., Any], tmp_path: Path) -> None:
     """One edge here; three of them: tests/why/test_chain.py."""
     compiler(14)
     expect, result = run_case(HERE / "02-constraint-elim-trunc", run_cli, tmp_path, "--profile")

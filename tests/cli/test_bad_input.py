@@ -165,9 +165,7 @@ def test_the_limit_as_a_flag(run_cli: RunCli, source: Path) -> None:
 
 @pytest.mark.clean
 @pytest.mark.toolchain("clang-14")
-@pytest.mark.parametrize(
-    "own", [["-S"], ["-E"], ["-fsyntax-only"], ["-M"]], ids=" ".join
-)
+@pytest.mark.parametrize("own", [["-S"], ["-E"], ["-fsyntax-only"], ["-M"]], ids=" ".join)
 def test_options_that_are_ours_to_set(own: list[str], run_cli: RunCli, source: Path) -> None:
     both(run_cli, 2, [source, *CLANG, *PLAIN, "--", "-O2", *own], f"{own[0]} is mccprobe's own to set")
 
@@ -333,8 +331,11 @@ def test_a_full_disk(run_cli: RunCli, source: Path, tmp_path: Path) -> None:
     )
     ran = subprocess.run(
         [sys.executable, "-c", limited, "bisect", str(source), *CLANG, *PLAIN, "-o", str(small / "run"), "--", "-O1"],
-        capture_output=True, text=True, check=False, cwd=tmp_path,
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=tmp_path,
+    )
     assert ran.returncode == 4, ran
     assert ran.stderr.count("error: ") == 1 or "File too large" in ran.stderr, ran
     assert "Traceback" not in ran.stderr, ran

@@ -36,9 +36,7 @@ def test_a_group_alone_shows_its_help_in_full(args: tuple[str, ...], run_cli: Ru
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
 )
-def test_a_slip_is_answered_with_what_was_meant(
-    args: tuple[str, ...], code: int, told: str, run_cli: RunCli
-) -> None:
+def test_a_slip_is_answered_with_what_was_meant(args: tuple[str, ...], code: int, told: str, run_cli: RunCli) -> None:
     refused(run_cli(*args), code, told)
 
 
@@ -85,7 +83,7 @@ def test_a_build_that_is_compared_with_nothing(
 ) -> None:
     """Said at the start: with no flag and no reference both ends are the same build."""
     check = tmp_path / "check.sh"
-    check.write_text("#!/bin/sh\ntest \"$($1)\" = 42\n")
+    check.write_text('#!/bin/sh\ntest "$($1)" = 42\n')
     check.chmod(0o755)
     run = run_cli("bisect", source, *CLANG, *more, "--oracle", f"{check} {{exe}}", "-o", tmp_path / "run")
     assert "NO DIFFERENCE" in run.stdout, run

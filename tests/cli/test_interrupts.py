@@ -18,6 +18,7 @@ from mccprobe.base.console import Console
 from mccprobe.cli import main
 
 FLAG = ("--flag", "-enable-loopinterchange")
+CHANGING = ("--flag", "-align-all-functions=6")  # another object of any source
 STAGES = ("compiling the bad build", "searching", "trial 3:", "trial 6:", "spot check")
 
 pytestmark = pytest.mark.toolchain("clang-14")
@@ -76,7 +77,7 @@ def journalled(run: Path) -> list[tuple[Any, ...]]:
         if entry["t"] == "compile"
         else (entry["t"], *(entry.get(key) for key in ("object", "oracle", "ordinal")))
         for entry in entries
-    ]  # fmt: skip
+    ]
 
 
 @pytest.mark.clean("run")
@@ -88,7 +89,7 @@ def test_a_child_that_ignores_signals_does_not_survive(where: str, number: signa
     stubborn = f"trap '' TERM INT; sleep 300 & echo $$ $! >>'{told}'; wait; wait\n"
     source = tmp_path / "p.c"
     source.write_text("int main(void) { return 0; }\n")
-    args: list[str | Path] = [source, *FLAG, "--compiler", "clang-14", "-o", "run"]
+    args: list[str | Path] = [source, *CHANGING, "--compiler", "clang-14", "-o", "run"]
     if where == "compile":
         compiler = tmp_path / "clang-slow"
         compiler.write_text(
@@ -196,9 +197,17 @@ def test_a_run_in_use(programs: Path, run_cli: Callable[..., Any]) -> None:
 @pytest.mark.clean("run")
 def test_nohup_stays_nohup(programs: Path) -> None:
     process = begin(
-        programs / "field.c", "--compiler", "clang-14", *FLAG, "-o", "run", "--", "-O3", programs / "field_main.c",
+        programs / "field.c",
+        "--compiler",
+        "clang-14",
+        *FLAG,
+        "-o",
+        "run",
+        "--",
+        "-O3",
+        programs / "field_main.c",
         preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN) and None,
-    )  # fmt: skip
+    )
     until(process, "trial 3:")
     process.send_signal(signal.SIGHUP)
     stdout, stderr = process.communicate(timeout=60)

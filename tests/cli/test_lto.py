@@ -84,8 +84,10 @@ def test_the_commands_of_the_hint_find_the_pass(here: Path, call_cli: CallCli) -
         (("main.c", "--flag", "-enable-newgvn", "--", "-flto=thin", "-O1"), "main.bc {} --flag=-enable-newgvn -- -O1"),
         (("main.c", "--", "-O3", "-std=c99", "-flto", "-DX", "a.o"), "main.bc {} --reference=-O0 -- -O3 a.o"),
         (("box.cc", "--oracle", "./ok {exe}", "--", "-flto"), "box.bc {} '--oracle=./ok {{exe}}' -- -lstdc++"),
-        (("main.c", "--stdin", "in", "--run-args", "1 2", "--", "-flto"),
-         "main.bc {} --reference=-O0 '--run-args=1 2' --stdin=in --"),
+        (
+            ("main.c", "--stdin", "in", "--run-args", "1 2", "--", "-flto"),
+            "main.bc {} --reference=-O0 '--run-args=1 2' --stdin=in --",
+        ),
     ],
 )
 def test_what_the_hint_keeps(args: tuple[str, ...], last: str, here: Path, call_cli: CallCli) -> None:

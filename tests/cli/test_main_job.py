@@ -33,8 +33,11 @@ def check_answer(document: dict[str, Any]) -> None:
     assert document["confidence"] >= 0.99
     table = {(cell["flag"], cell["pass"]): cell for cell in document["table"]}
     assert {key: cell["verdict"] for key, cell in table.items()} == {
-        ("on", "on"): "BAD", ("on", "off"): "GOOD", ("off", "on"): "GOOD", ("off", "off"): "GOOD",
-    }  # fmt: skip
+        ("on", "on"): "BAD",
+        ("on", "off"): "GOOD",
+        ("off", "on"): "GOOD",
+        ("off", "off"): "GOOD",
+    }
     assert table["on", "on"]["max_err"] > 0.1 > table["off", "on"]["max_err"]
 
 
@@ -74,9 +77,20 @@ def test_the_recipe_asks_the_same(run_cli: RunCli, tmp_path: Path) -> None:
 @needs_sim
 def test_another_case_gives_the_same_pass(run_cli: RunCli, root: Path, tmp_path: Path) -> None:
     run = run_cli(
-        "bisect", root / "kernels/gemm", "--flag", "--mtgpu-enable-internal-regs-ra", "--case", "256x512x64",
-        "--seed", "7", "--json", "-o", tmp_path / "run", "--", "-O2",
-    )  # fmt: skip
+        "bisect",
+        root / "kernels/gemm",
+        "--flag",
+        "--mtgpu-enable-internal-regs-ra",
+        "--case",
+        "256x512x64",
+        "--seed",
+        "7",
+        "--json",
+        "-o",
+        tmp_path / "run",
+        "--",
+        "-O2",
+    )
     check_answer(json.loads(run.stdout))
 
 

@@ -89,10 +89,15 @@ def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str
     locked.chmod(0)
     closed.chmod(0o600)  # its names can be listed, its files cannot be looked at
     yield {
-        "unreadable": unreadable, "unsearchable": locked / "prog.c", "closed folder": closed,
-        "dangling": work / "dangling.c", "loop": work / "loop.c", "fifo": work / "fifo.c", "device": Path("/dev/zero"),
+        "unreadable": unreadable,
+        "unsearchable": locked / "prog.c",
+        "closed folder": closed,
+        "dangling": work / "dangling.c",
+        "loop": work / "loop.c",
+        "fifo": work / "fifo.c",
+        "device": Path("/dev/zero"),
         "too long": work / ("x" * 300),
-    }  # fmt: skip
+    }
     for path in (unreadable, locked, closed):
         path.chmod(0o700)
 
@@ -168,9 +173,12 @@ def tried_before(name: str, parameter: click.Parameter) -> bool:
 @pytest.mark.parametrize("name", COMMANDS)
 @pytest.mark.toolchain("clang-14")
 def test_every_path(
-    name: str, places: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    name: str,
+    places: dict[str, Path],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
     call_cli: Callable[..., tuple[int, str, str]],
-) -> None:  # fmt: skip
+) -> None:
     if name not in ("bisect", "why", "flags search"):
         monkeypatch.setenv("PATH", str(tmp_path))  # nothing is probed
     monkeypatch.setenv("MCCPROBE_CACHE", str(tmp_path / "cache"))

@@ -61,9 +61,22 @@ def test_the_fault_is_in_the_other_file(run_cli: Callable[..., Any], programs: P
 def test_objects_and_libraries_stay_in_the_users_order(run_cli: Callable[..., Any], programs: Path) -> None:
     subprocess.run(["clang-14", "-c", "field_main.c", "-o", "main part.o"], cwd=programs, check=True)
     run = run_cli(
-        "bisect", "field.c", "--compiler", "clang-14", *FLAG, "--json", "--",
-        "-O3", "main part.o", "-lm", "-Wl,--as-needed", "-MD", "-MF", "deps.d", cwd=programs,
-    )  # fmt: skip
+        "bisect",
+        "field.c",
+        "--compiler",
+        "clang-14",
+        *FLAG,
+        "--json",
+        "--",
+        "-O3",
+        "main part.o",
+        "-lm",
+        "-Wl,--as-needed",
+        "-MD",
+        "-MF",
+        "deps.d",
+        cwd=programs,
+    )
     found(run, "settle")
     assert not (programs / "deps.d").exists(), "no trial writes beside the user's files"
 
@@ -73,9 +86,18 @@ def test_a_language_for_an_odd_suffix(forced: list[str], run_cli: Callable[..., 
     for name in ("field", "field_main"):
         (programs / f"{name}.c").rename(programs / f"{name}.inc")
     run = run_cli(
-        "bisect", "field.inc", "--compiler", "clang-14", *FLAG, "--json", "--", "-O3", *forced, "field_main.inc",
+        "bisect",
+        "field.inc",
+        "--compiler",
+        "clang-14",
+        *FLAG,
+        "--json",
+        "--",
+        "-O3",
+        *forced,
+        "field_main.inc",
         cwd=programs,
-    )  # fmt: skip
+    )
     document = found(run, "settle")
     assert "-x" not in document["reproduce"]["bad"][-2], "behind -x the linker's inputs would be sources"
 
@@ -105,8 +127,9 @@ def test_llvm_ir(suffix: str, run_cli: Callable[..., Any], programs: Path) -> No
     form = ["-S", "-emit-llvm"] if suffix == ".ll" else ["-c", "-emit-llvm"]
     subprocess.run(
         ["clang-14", "-O3", "-Xclang", "-disable-llvm-passes", *form, "field.c", "-o", f"field{suffix}"],
-        cwd=programs, check=True,
-    )  # fmt: skip
+        cwd=programs,
+        check=True,
+    )
     run = run_cli(
         "bisect", f"field{suffix}", "--compiler", "clang-14", *FLAG, "--json", "--", "-O3", "field_main.c", cwd=programs
     )
@@ -129,23 +152,50 @@ def test_odd_names_of_the_source(name: str, run_cli: Callable[..., Any], program
 
 def test_a_reference_with_other_arguments(run_cli: Callable[..., Any], programs: Path) -> None:
     run = run_cli(
-        "bisect", "field.c", "--compiler", "clang-14", "--reference", "-O1", "--json", "--",
-        "-O3", "-mllvm", "-enable-loopinterchange", "-I.", "-lm", "field_main.c", cwd=programs,
-    )  # fmt: skip
+        "bisect",
+        "field.c",
+        "--compiler",
+        "clang-14",
+        "--reference",
+        "-O1",
+        "--json",
+        "--",
+        "-O3",
+        "-mllvm",
+        "-enable-loopinterchange",
+        "-I.",
+        "-lm",
+        "field_main.c",
+        cwd=programs,
+    )
     found(run, "settle")
 
 
 def test_the_users_own_check(run_cli: Callable[..., Any], programs: Path) -> None:
     """The check knows the right answer by itself; its name has a blank."""
     right = subprocess.run(
-        ["sh", "-c", "clang-14 field.c field_main.c -o right && ./right"], cwd=programs, capture_output=True, text=True,
+        ["sh", "-c", "clang-14 field.c field_main.c -o right && ./right"],
+        cwd=programs,
+        capture_output=True,
+        text=True,
         check=True,
-    ).stdout.strip()  # fmt: skip
+    ).stdout.strip()
     check = programs / "my check.sh"
     check.write_text(f'#!/bin/sh\ntest "$("$1")" = {right}\n')
     check.chmod(0o755)
     run = run_cli(
-        "bisect", "field.c", "--compiler", "clang-14", "--oracle", "'./my check.sh' {exe}", "--json", "--",
-        "-O3", "-mllvm", "-enable-loopinterchange", "field_main.c", cwd=programs,
-    )  # fmt: skip
+        "bisect",
+        "field.c",
+        "--compiler",
+        "clang-14",
+        "--oracle",
+        "'./my check.sh' {exe}",
+        "--json",
+        "--",
+        "-O3",
+        "-mllvm",
+        "-enable-loopinterchange",
+        "field_main.c",
+        cwd=programs,
+    )
     found(run, "settle")

@@ -144,8 +144,11 @@ def test_a_full_standard_output(source: Path) -> None:
     with Path("/dev/full").open("wb") as full:
         ran = subprocess.run(
             mccprobe("bisect", source, *CLANG, *PLAIN, "-o", "run", "--", "-O1"),
-            stdout=full, stderr=subprocess.PIPE, text=True, check=False,
-        )  # fmt: skip
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
     assert ran.returncode == 4, ran
     assert "error: standard output cannot be written: No space left on device" in ran.stderr
     assert "Exception ignored" not in ran.stderr
@@ -157,8 +160,11 @@ def test_a_caller_that_ignores_its_children(source: Path) -> None:
     """With SIGCHLD ignored, as some daemons leave it, exit statuses would be lost."""
     ran = subprocess.run(
         mccprobe("bisect", source, *CLANG, *PLAIN, "--oracle", "false", "-o", "run", "--", "-O1"),
-        capture_output=True, text=True, check=False, preexec_fn=lambda: signal_ignore_children(),
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        check=False,
+        preexec_fn=lambda: signal_ignore_children(),
+    )
     assert ran.returncode == 5 and "the reference build is not GOOD" in ran.stderr, ran
 
 

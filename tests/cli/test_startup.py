@@ -33,15 +33,11 @@ def test_start_up_loads_nothing_heavy(arguments: list[str], tmp_path: Path) -> N
 def test_bisect_is_the_standard_library_here(root: Path) -> None:
     """`python -c` and `python -m` put the working directory first: the folder bisect/ must not win."""
     program = "import sys, bisect, random; assert sys.path[0] == ''; print(bisect.__file__)"
-    ran = subprocess.run(
-        [sys.executable, "-c", program], cwd=root, capture_output=True, text=True, check=True
-    )
+    ran = subprocess.run([sys.executable, "-c", program], cwd=root, capture_output=True, text=True, check=True)
     assert Path(ran.stdout.strip()) == Path(sysconfig.get_path("stdlib")) / "bisect.py"
 
 
-def test_starts_in_the_repository_and_elsewhere(
-    run_cli: Callable[..., Any], root: Path, tmp_path: Path
-) -> None:
+def test_starts_in_the_repository_and_elsewhere(run_cli: Callable[..., Any], root: Path, tmp_path: Path) -> None:
     unsafe = {"PYTHONSAFEPATH": None}  # let the working directory come first on sys.path, as for a user
     here, elsewhere = (run_cli("--version", cwd=cwd, env=unsafe) for cwd in (root, tmp_path))
     assert here.code == 0, here

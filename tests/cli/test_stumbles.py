@@ -70,8 +70,11 @@ def test_a_pasted_compile_command_is_taken(here: Path, call_cli: CallCli) -> Non
 @pytest.mark.parametrize(
     ("head", "compiler"),
     [
-        (["clang-14"], "clang-14"), (["distcc", "/opt/x/clang++-19"], "/opt/x/clang++-19"),
-        (["aarch64-linux-gnu-clang"], "aarch64-linux-gnu-clang"), (["gcc"], None), (["x86_64-linux-gnu-g++-12"], None),
+        (["clang-14"], "clang-14"),
+        (["distcc", "/opt/x/clang++-19"], "/opt/x/clang++-19"),
+        (["aarch64-linux-gnu-clang"], "aarch64-linux-gnu-clang"),
+        (["gcc"], None),
+        (["x86_64-linux-gnu-g++-12"], None),
         (["c++"], None),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
@@ -125,8 +128,10 @@ def test_gcc_is_one_line(here: Path, call_cli: CallCli, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("typed", "meant"),
     [
-        ("-enable-newgnv", "-enable-newgvn"), ("--enable-newgnv", "-enable-newgvn"),
-        ("-fno-stict-aliasing", "-fno-strict-aliasing"), ("-unroll-cuont=4", "-unroll-count=4"),
+        ("-enable-newgnv", "-enable-newgvn"),
+        ("--enable-newgnv", "-enable-newgvn"),
+        ("-fno-stict-aliasing", "-fno-strict-aliasing"),
+        ("-unroll-cuont=4", "-unroll-count=4"),
     ],
 )
 def test_a_misspelt_flag(typed: str, meant: str, here: Path, call_cli: CallCli) -> None:

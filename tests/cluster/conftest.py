@@ -46,17 +46,28 @@ class Cluster:
 
     def start_scheduler(self) -> None:
         told = self.folder / "scheduler.json"
-        process = self._start("scheduler", "scheduler", "--host", "127.0.0.1", "--port", "0",
-                              "--scheduler-file", str(told))  # fmt: skip
+        process = self._start(
+            "scheduler", "scheduler", "--host", "127.0.0.1", "--port", "0", "--scheduler-file", str(told)
+        )
         self._wait(lambda: told.is_file() and told.stat().st_size > 0, process, "scheduler")
         self.scheduler = json.loads(told.read_text())["address"]
 
     def add(self, name: str, *args: str, env: Mapping[str, str] | None = None) -> None:
         """Start a worker of one thread; `ready` waits for all."""
         self.workers[name] = self._start(
-            name, "worker", self.scheduler, "--no-nanny", "--nthreads", "1", "--name", name, "--host", "127.0.0.1",
-            *args, env=env,
-        )  # fmt: skip
+            name,
+            "worker",
+            self.scheduler,
+            "--no-nanny",
+            "--nthreads",
+            "1",
+            "--name",
+            name,
+            "--host",
+            "127.0.0.1",
+            *args,
+            env=env,
+        )
 
     def ready(self) -> None:
         """Until the scheduler knows every worker."""

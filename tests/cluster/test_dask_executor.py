@@ -104,8 +104,12 @@ def fake_jobs(fake: Path, run: RunDirectory, count: int, env: Mapping[str, str] 
 
 def test_dependency_files() -> None:
     assert dependency_names("x: a.c \\\n  /usr/include/b.h c\\ d.h e$$f.h g\\#h.h\n") == [
-        "a.c", "/usr/include/b.h", "c d.h", "e$f.h", "g#h.h",
-    ]  # fmt: skip
+        "a.c",
+        "/usr/include/b.h",
+        "c d.h",
+        "e$f.h",
+        "g#h.h",
+    ]
     assert dependency_names("x: one") == ["one"] and dependency_names("") == []
 
 

@@ -172,8 +172,18 @@ def test_a_kernel_s_gate_runs_where_the_gpu_is(run_cli: RunCli, cluster: Any, tm
         'schema_version = 1\n[[flag]]\nflag = "mtgpu-load-store-opt"\ngroup = "memory"\n'
         '[[flag]]\nflag = "internal-regs-ra"\n'
     )
-    command = ("flags", "search", "gemm", "--toolchain", "sim", "--space", str(tmp_path / "space.toml"), "--seed", "1",
-               "--json")  # fmt: skip
+    command = (
+        "flags",
+        "search",
+        "gemm",
+        "--toolchain",
+        "sim",
+        "--space",
+        str(tmp_path / "space.toml"),
+        "--seed",
+        "1",
+        "--json",
+    )
     local = json.loads(run_cli(*command, "-o", "local").stdout)
     cluster.add("judges", "--resources", "GPU=1")
     cluster.ready()

@@ -341,9 +341,7 @@ def crafted(kernel: KernelSpec, path: str, text: str = "pwned\n") -> str:
         whole = version_of(kernel, files)
         store.keep(whole)
         store.write_state("good.json", {"schema_version": 1, "digest": whole.digest})
-        store.write_state(
-            "open.json", {"schema_version": 1, "from": whole.digest, "test": None, "reverting": False}
-        )
+        store.write_state("open.json", {"schema_version": 1, "from": whole.digest, "test": None, "reverting": False})
     return whole.digest
 
 

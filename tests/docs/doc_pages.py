@@ -167,7 +167,7 @@ def command_lines(block: Block) -> list[str]:
 
 
 def differences(expected: tuple[str, ...], actual: list[str]) -> str:
-    """"" if `actual` is what the page shows, else what is missing. `...` as in the module's docstring."""
+    """ "" if `actual` is what the page shows, else what is missing. `...` as in the module's docstring."""
     parts: list[list[str]] = [[]]
     for line in expected:
         if line.strip() == "...":
@@ -214,7 +214,9 @@ def repository_pages(root: Path) -> list[Path]:
     found = [
         path
         for path in root.rglob("*.md")
-        if not any(part in left_out or part.startswith(".") or part.endswith(".egg-info")
-                   for part in path.relative_to(root).parts)
-    ]  # fmt: skip
+        if not any(
+            part in left_out or part.startswith(".") or part.endswith(".egg-info")
+            for part in path.relative_to(root).parts
+        )
+    ]
     return sorted(found)

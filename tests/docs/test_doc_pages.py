@@ -54,8 +54,11 @@ def test_a_page(tmp_path: Path) -> None:
     )
     read = read_page(page)
     assert [(block.language, block.is_run, block.file) for block in read.blocks] == [
-        ("console", True, ""), ("", False, ""), ("toml", False, "x/y.toml"), ("text", False, "")
-    ]  # fmt: skip
+        ("console", True, ""),
+        ("", False, ""),
+        ("toml", False, "x/y.toml"),
+        ("text", False, ""),
+    ]
     assert (read.directives("file"), read.directives("needs")) == (["a as b"], ["clang-14"])
     assert (read.code_spans, read.links, read.rows[1]) == (["a b"], ["d.md"], ["e", "f"])
     assert read.headings == [("h1", "Title")]

@@ -220,5 +220,7 @@ def test_relative_links_lead_somewhere(page: Page) -> None:
 
 
 def test_the_link_rule_itself(tmp_path: Path) -> None:
-    (tmp_path / "a.md").write_text("# What `it` is\n\n[x](b.md) [y](a.md#what-it-is) [z](#no) [w](https://example.org)\n")
+    (tmp_path / "a.md").write_text(
+        "# What `it` is\n\n[x](b.md) [y](a.md#what-it-is) [z](#no) [w](https://example.org)\n"
+    )
     assert dead(read_page(tmp_path / "a.md")) == ["b.md", "#no"]

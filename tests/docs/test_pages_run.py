@@ -89,9 +89,16 @@ class Shell:
             f'pwd > "{self.state}/cwd"; export -p > "{self.state}/env"; exit $status'
         )
         process = subprocess.Popen(
-            [SHELL, "-c", script], env=self.environment, cwd=self.folder, stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE, encoding="utf-8", errors="replace", start_new_session=True,
-        )  # fmt: skip
+            [SHELL, "-c", script],
+            env=self.environment,
+            cwd=self.folder,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            encoding="utf-8",
+            errors="replace",
+            start_new_session=True,
+        )
         try:
             stdout, stderr = process.communicate(timeout=STEP_TIMEOUT_S)
         except subprocess.TimeoutExpired:

@@ -89,9 +89,7 @@ def broken(tmp_path: Path, sdk: Path, monkeypatch: pytest.MonkeyPatch) -> MakeMc
             (root / "lib").symlink_to(sdk / "lib")
             (root / "include").symlink_to(sdk / "include")
             (root / "version.json").write_text('{"musa_toolkits": {}, "mcc": {}}', encoding="utf-8")
-        return script(
-            root / "bin" / "mcc", f". {FAKES}/driver.sh\n{HELPERS}\n{OBEDIENT}\n{wrong}\nmain \"$@\""
-        )  # fmt: skip
+        return script(root / "bin" / "mcc", f'. {FAKES}/driver.sh\n{HELPERS}\n{OBEDIENT}\n{wrong}\nmain "$@"')
 
     return make
 

@@ -70,9 +70,11 @@ def test_text_and_list_say_what_it_is(shown: Callable[..., tuple[int, str, str]]
 
 @pytest.mark.toolchain("clang-14")
 def test_what_is_wrong_with_an_mcc_is_exit_1_and_private_names_stay_out(
-    shown: Callable[..., tuple[int, str, str]], broken: Callable[..., Path], tmp_path: Path,
+    shown: Callable[..., tuple[int, str, str]],
+    broken: Callable[..., Path],
+    tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
-) -> None:  # fmt: skip
+) -> None:
     monkeypatch.setenv("HOME", str(tmp_path / "home" / "agatha"))
     monkeypatch.setenv("USER", "agathamiller")
     version = 'version_text() { echo "clang version 14.0.6"; echo "mcc version 3.1.0 of agathamiller"; }'

@@ -68,8 +68,10 @@ def test_a_good_compiler_contradicts_none_of_them(broken: MakeMcc, ask: Ask) -> 
 @pytest.mark.parametrize(
     ("fake", "name"),
     [
-        ("mcc_without_jobs", "jobs-shown"), ("mcc_prints_no_bisect", "bisect-log"),
-        ("mcc_stale_cache", "no-compile-cache"), ("mcc_ignores_the_limit", "bisect-limit"),
+        ("mcc_without_jobs", "jobs-shown"),
+        ("mcc_prints_no_bisect", "bisect-log"),
+        ("mcc_stale_cache", "no-compile-cache"),
+        ("mcc_ignores_the_limit", "bisect-limit"),
         ("mcc_ignores_the_limit", "mllvm-device"),
     ],
 )
@@ -118,17 +120,25 @@ def test_one_refused_flag_is_named(broken: MakeMcc, ask: Ask) -> None:
 
 def test_the_toolkit_and_what_is_in_it(broken: MakeMcc, ask: Ask) -> None:
     ids = (
-        "toolkit-root", "toolkit-pins", "version-json", "matrix-header", "tools-beside", "musaasm", "runtime-symbols",
-    )  # fmt: skip
+        "toolkit-root",
+        "toolkit-pins",
+        "version-json",
+        "matrix-header",
+        "tools-beside",
+        "musaasm",
+        "runtime-symbols",
+    )
     good = ask(broken(toolkit=True), *ids)
     states = {name: answer.state for name, answer in good.items()}
     assert states == {
-        "toolkit-root": CONFIRMED, "version-json": CONFIRMED, "matrix-header": CONFIRMED,
+        "toolkit-root": CONFIRMED,
+        "version-json": CONFIRMED,
+        "matrix-header": CONFIRMED,
         "toolkit-pins": CONFIRMED,
         "tools-beside": CONTRADICTED,  # nothing but mcc is in bin/
         "musaasm": UNCHECKED,  # not in every image
         "runtime-symbols": UNCHECKED,  # the stand-in has a static library there
-    }  # fmt: skip
+    }
     alone = ask(broken(), *ids)
     assert alone["toolkit-root"].state == CONTRADICTED
     assert {alone[name].state for name in ("toolkit-pins", "version-json", "matrix-header")} == {UNCHECKED}

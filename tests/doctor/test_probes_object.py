@@ -79,11 +79,22 @@ def sdk_that_writes(writer: ModuleType, tmp_path: Path, monkeypatch: pytest.Monk
     """`sdk_that_writes(elf={...}, kernel={...}, ...)`: an SDK whose mcc writes these files."""
 
     def make(
-        *, kernel: Mapping[str, Any] | None = None, text_kernel: Mapping[str, Any] | None = None, body: str = BODY,
-        descriptor: bytes | None = None, owner: str = "MTGPU", kind: int = 0x40, elf: Mapping[str, Any] | None = None,
-        entry: str = "musa-mtgpu-mt-musa-mp_22", bare: bool = False, listing: str | None = None,
-        version: tuple[int, ...] = (1, 0), fake: str = "mcc_writes_assembly", only: str = "", device: str = "",
-    ) -> Path:  # fmt: skip
+        *,
+        kernel: Mapping[str, Any] | None = None,
+        text_kernel: Mapping[str, Any] | None = None,
+        body: str = BODY,
+        descriptor: bytes | None = None,
+        owner: str = "MTGPU",
+        kind: int = 0x40,
+        elf: Mapping[str, Any] | None = None,
+        entry: str = "musa-mtgpu-mt-musa-mp_22",
+        bare: bool = False,
+        listing: str | None = None,
+        version: tuple[int, ...] = (1, 0),
+        fake: str = "mcc_writes_assembly",
+        only: str = "",
+        device: str = "",
+    ) -> Path:
         import msgpack
 
         values = writer.mtgpu_kernel(KERNEL, **{"args": spill_base(), **(kernel or {})})
@@ -104,7 +115,7 @@ def sdk_that_writes(writer: ModuleType, tmp_path: Path, monkeypatch: pytest.Monk
         lines = LISTING + "".join(LINE.format(12 * number) for number in range(8)) if listing is None else listing
         (tmp_path / "listing").write_text(lines, "utf-8")
         tools = {
-            "mcc": f'. {FAKES}/{fake}' if fake == "mcc_writes_assembly" else f'exec {FAKES}/{fake} "$@"',
+            "mcc": f". {FAKES}/{fake}" if fake == "mcc_writes_assembly" else f'exec {FAKES}/{fake} "$@"',
             "llvm-objdump": f"cat {tmp_path}/listing",
             "clang-offload-bundler": f'case "$*" in "--type=o --inputs="*" --list") echo {entry} ;; *) exit 1 ;; esac',
         }
@@ -202,22 +213,29 @@ def test_of_an_architecture_without_public_facts_nothing_is_said(sdk_that_writes
 
 def test_without_metadata_nothing_is_said_of_its_keys(sdk_that_writes: Make, ask: Ask) -> None:
     mcc = sdk_that_writes(kind=0x20, fake="mcc_refuses_assembly")
-    ids = ("metadata-keys", "metadata-version", "arch-id", "shared-reserve", "spill-base", "two-carriers",
-           "temp-registers", "listing-lines", "pipe-names")  # fmt: skip
+    ids = (
+        "metadata-keys",
+        "metadata-version",
+        "arch-id",
+        "shared-reserve",
+        "spill-base",
+        "two-carriers",
+        "temp-registers",
+        "listing-lines",
+        "pipe-names",
+    )
     found = ask(mcc, *ids)
     assert {name: one.state for name, one in found.items()} == dict.fromkeys(ids, UNCHECKED), found
 
 
 @pytest.mark.toolchain("clang-14")
-def test_device_ir_of_a_device_triple(
-    sdk: Path, tmp_path: Path, ask: Ask, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_device_ir_of_a_device_triple(sdk: Path, tmp_path: Path, ask: Ask, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FAKE_SDK", str(sdk))
     mcc = tmp_path / "mcc"
     mcc.write_text(
         f". {FAKES}/driver.sh\n"
-        "driver_call() { while [ $# -gt 0 ]; do [ \"$1\" = -o ] && out=$2; shift; done\n"
-        "echo 'target triple = \"mtgpu-mt-musa\"' > \"$out\"; }\nmain \"$@\"\n",
+        'driver_call() { while [ $# -gt 0 ]; do [ "$1" = -o ] && out=$2; shift; done\n'
+        'echo \'target triple = "mtgpu-mt-musa"\' > "$out"; }\nmain "$@"\n',
         encoding="utf-8",
     )
     mcc.write_text("#!/bin/sh\n" + mcc.read_text("utf-8"), encoding="utf-8")

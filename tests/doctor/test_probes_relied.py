@@ -82,18 +82,20 @@ def test_tools_of_another_llvm(broken: MakeMcc, ask: Ask) -> None:
 
 
 def test_a_kernel_without_a_host_stub(broken: MakeMcc, ask: Ask) -> None:
-    assert ask(broken(), "host-stub")["host-stub"] == ProbeAnswer(
-        CONFIRMED, "kernels with a host stub: mccprobe_probe"
+    assert ask(broken(), "host-stub")["host-stub"] == ProbeAnswer(CONFIRMED, "kernels with a host stub: mccprobe_probe")
+    empty = (
+        'driver_call() { case " $* " in *" -### "* | *--musa-device-only*) obedient "$@" ;; '
+        '*) echo "int x;" | clang-14 -x c -c - -o "$(output_of "$@")" ;; esac; }'
     )
-    empty = ('driver_call() { case " $* " in *" -### "* | *--musa-device-only*) obedient "$@" ;; '
-             '*) echo "int x;" | clang-14 -x c -c - -o "$(output_of "$@")" ;; esac; }')  # fmt: skip
     assert ask(broken(empty), "host-stub")["host-stub"] == ProbeAnswer(CONTRADICTED, "kernels with a host stub: none")
 
 
 def test_functions_of_the_driver(broken: MakeMcc, ask: Ask) -> None:
     def said(script: str) -> ProbeAnswer:
-        return ask(broken(f'driver_call() {{ case " $* " in *" -lmusa "*) {script} ;; *) obedient "$@" ;; esac; }}'),
-                   "driver-symbols")["driver-symbols"]  # fmt: skip
+        return ask(
+            broken(f'driver_call() {{ case " $* " in *" -lmusa "*) {script} ;; *) obedient "$@" ;; esac; }}'),
+            "driver-symbols",
+        )["driver-symbols"]
 
     assert said(":") == ProbeAnswer(CONFIRMED, "all link")
     assert said('echo "ld: cannot find -lmusa: error" >&2; exit 1').state == UNCHECKED

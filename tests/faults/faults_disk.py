@@ -45,8 +45,11 @@ def small_disk(place: Path, size: str) -> Iterator[SmallDisk]:
     enter = ("nsenter", "-t", "{}", *(() if ours else ("-U", "--preserve-credentials")), "-m")
     holder = subprocess.Popen(
         [*begin, "sh", "-c", SCRIPT, "sh", size, str(place)],
-        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
     assert holder.stdout is not None and holder.stderr is not None
     try:
         if holder.stdout.readline() != "ready\n":

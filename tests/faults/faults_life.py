@@ -29,9 +29,7 @@ FAKES = TESTS / "fakes"
 PROGRAMS = TESTS / "cli" / "programs"
 CLEAN_UP_S = 5.0  # what a killed run leaves is gone by then, on the busiest machine
 LIFE_S = 600.0  # ends a hang; measures nothing
-VOLATILE = frozenset(
-    "seconds phases compiles runs replayed counters run_directory working_directory resumed".split()
-)
+VOLATILE = frozenset("seconds phases compiles runs replayed counters run_directory working_directory resumed".split())
 TAG = "FAULTS_PLACE"  # in the environment of every process of a chain
 
 
@@ -154,10 +152,16 @@ class Chain:
 
     def environment(self, more: Mapping[str, str] | None = None) -> dict[str, str]:
         return {
-            **os.environ, "PYTHONSAFEPATH": "1", "MCCPROBE_CACHE": str(self.cache), "TMPDIR": str(self.tmp),
-            "FAKE_LOG": str(self.logs / "compiles"), "RUN_LOG": str(self.logs / "runs"), TAG: str(self.place),
-            **self.more, **(more or {}),
-        }  # fmt: skip
+            **os.environ,
+            "PYTHONSAFEPATH": "1",
+            "MCCPROBE_CACHE": str(self.cache),
+            "TMPDIR": str(self.tmp),
+            "FAKE_LOG": str(self.logs / "compiles"),
+            "RUN_LOG": str(self.logs / "runs"),
+            TAG: str(self.place),
+            **self.more,
+            **(more or {}),
+        }
 
     def arguments(self) -> list[str]:
         """The next life's: from the start as long as nothing can be resumed, then --resume."""
@@ -173,9 +177,16 @@ class Chain:
 
     def begin(self, argv: Sequence[str], more: Mapping[str, str] | None = None) -> subprocess.Popen[str]:
         return subprocess.Popen(
-            [*self.prefix, *argv], cwd=self.cwd, env=self.environment(more), stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, errors="replace", start_new_session=True,
-        )  # fmt: skip
+            [*self.prefix, *argv],
+            cwd=self.cwd,
+            env=self.environment(more),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            errors="replace",
+            start_new_session=True,
+        )
 
     def live(self, *, die_at: int = 0, on: str = "", how: str = "before", number: int = signal.SIGKILL) -> Life:
         """A life that gets a signal at its n-th step (0: none); with `on` only steps count whose path holds it."""
@@ -183,9 +194,13 @@ class Chain:
         told.unlink(missing_ok=True)
         arguments = self.arguments()
         more = {
-            "DIE_AT": str(die_at), "DIE_ON": on, "DIE_HOW": how, "DIE_OF": str(int(number)),
-            "DIE_IN": str(self.place), "DIE_TOLD": str(told),
-        }  # fmt: skip
+            "DIE_AT": str(die_at),
+            "DIE_ON": on,
+            "DIE_HOW": how,
+            "DIE_OF": str(int(number)),
+            "DIE_IN": str(self.place),
+            "DIE_TOLD": str(told),
+        }
         process = self.begin([sys.executable, str(HERE / "die_at.py"), *arguments], more)
         stdout, stderr = process.communicate(timeout=LIFE_S)
         first, second, *rest = (told.read_text().split(maxsplit=2) if told.is_file() else ["0", "?"]) + [""]

@@ -32,9 +32,13 @@ def jumping(tmp_path: Path) -> Path:
 @pytest.mark.soak
 @pytest.mark.parametrize("name", BUDGETS)
 def test_the_same_answer_within_its_budget(
-    name: str, jumping: Path, tmp_path: Path, cache: Path, undisturbed: Callable[[str], Undisturbed],
+    name: str,
+    jumping: Path,
+    tmp_path: Path,
+    cache: Path,
+    undisturbed: Callable[[str], Undisturbed],
     tally: Callable[..., None],
-) -> None:  # fmt: skip
+) -> None:
     chain = Chain(SCENES[name], tmp_path / "jumping", cache)
     chain.more["LD_PRELOAD"] = str(jumping)
     arguments = chain.arguments()

@@ -39,9 +39,24 @@ def bisect(tmp_path: Path, cache: Path) -> Callable[..., Chain]:
         chain.more["FAKE_STATE"] = str(chain.logs / "state")
         out = run if run == "run" else str(chain.run)
         chain.given = [
-            "bisect", "program.c", "--toolchain", "clang", "--compiler", str(FAKES / fake), "--flag=-fake-fault",
-            "--jobs", "2", "--spot-checks", "0", *options, "--json", "-o", out, "--", "-O2",
-        ]  # fmt: skip
+            "bisect",
+            "program.c",
+            "--toolchain",
+            "clang",
+            "--compiler",
+            str(FAKES / fake),
+            "--flag=-fake-fault",
+            "--jobs",
+            "2",
+            "--spot-checks",
+            "0",
+            *options,
+            "--json",
+            "-o",
+            out,
+            "--",
+            "-O2",
+        ]
         return chain
 
     return make

@@ -27,8 +27,9 @@ def allowed(edges: int, share: float = 0.01) -> int:
 class NoisyTarget(FlakyTarget):
     """Every run, of good and bad objects alike, gives no verdict with probability `noise`."""
 
-    def __init__(self, noise: float, total: int, first_bad: int, rate: float, rng: random.Random,
-                 changes: Sequence[int]) -> None:  # fmt: skip
+    def __init__(
+        self, noise: float, total: int, first_bad: int, rate: float, rng: random.Random, changes: Sequence[int]
+    ) -> None:
         super().__init__(total, first_bad, rate, rng, changes)
         self.noise = noise
 

@@ -47,9 +47,13 @@ def moments(rng: random.Random, name: str, plain: Undisturbed, number: int) -> l
 @pytest.mark.parametrize("shard", range(SHARDS))
 @pytest.mark.parametrize("name", ["bisect", pytest.param("profile", marks=pytest.mark.soak), "why", "search"])
 def test_killed_and_resumed_until_done(
-    name: str, shard: int, tmp_path: Path, cache: Path, undisturbed: Callable[[str], Undisturbed],
+    name: str,
+    shard: int,
+    tmp_path: Path,
+    cache: Path,
+    undisturbed: Callable[[str], Undisturbed],
     tally: Callable[..., None],
-) -> None:  # fmt: skip
+) -> None:
     plain = undisturbed(name)
     expected = plain.answer
     rng = random.Random(f"{name} {shard}")

@@ -54,8 +54,13 @@ def test_what_was_named_for_figures(tmp_path: Path, cache: Path) -> None:
     with small_disk(chain.cwd / "disk", "64k") as disk:
         chain.enter(disk.prefix, disk.root)
         (disk.seen(disk.place) / "filler").write_bytes(bytes(56 << 10))  # room for a folder, not for a figure
-        chain.given = ["report", str(TESTS / "isa" / "data" / "demo-mp22.s"), "--figures", str(disk.place / "figures"),
-                       "--json"]  # fmt: skip
+        chain.given = [
+            "report",
+            str(TESTS / "isa" / "data" / "demo-mp22.s"),
+            "--figures",
+            str(disk.place / "figures"),
+            "--json",
+        ]
         clear_error(chain.live(), 4, *NO_ROOM)
         assert {path.name for path in disk.seen(disk.place).rglob("*")} == {"filler"}
 
@@ -92,8 +97,17 @@ def test_an_edit_is_told_though_the_journal_has_no_room(tmp_path: Path, cache: P
     with small_disk(chain.cwd / "disk", "64k") as disk:
         chain.enter(disk.prefix, disk.root)
         disk.fill()
-        chain.given = ["edit", "begin", str(kernel), "--toolchain", "sim", "--seed", "1", "--journal",
-                       str(disk.place / "book.jsonl")]  # fmt: skip
+        chain.given = [
+            "edit",
+            "begin",
+            str(kernel),
+            "--toolchain",
+            "sim",
+            "--seed",
+            "1",
+            "--journal",
+            str(disk.place / "book.jsonl"),
+        ]
         life = chain.live()
         assert life.code == 4 and "book.jsonl: cannot be written: the disk is full" in life.stderr, life
         assert "edit begin barrier: edit open" in life.stdout, life

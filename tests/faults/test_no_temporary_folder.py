@@ -23,9 +23,12 @@ def mccprobe(cwd: Path, *words: str) -> subprocess.CompletedProcess[str]:
     namespace = ["unshare", "-m"] if os.geteuid() == 0 else ["unshare", "-r", "-m"]
     ran = subprocess.run(
         [*namespace, "sh", "-c", READ_ONLY, "sh", sys.executable, "-m", "mccprobe", *words],
-        cwd=cwd, capture_output=True, text=True, check=False,
+        cwd=cwd,
+        capture_output=True,
+        text=True,
+        check=False,
         env={**os.environ, "TMPDIR": str(cwd / "not there"), "PYTHONSAFEPATH": "1"},
-    )  # fmt: skip
+    )
     if ran.returncode == 77 or "unshare" in ran.stderr:
         pytest.skip(f"unshare and mount --bind do not work here: {ran.stderr.strip()}")
     return ran

@@ -61,9 +61,13 @@ def way_on(life: Life, chain: Chain) -> bool:
     "name", ["search", *(pytest.param(name, marks=pytest.mark.soak) for name in ("bisect", "profile", "why"))]
 )
 def test_interrupted_at_any_step_and_resumed(
-    name: str, shard: int, tmp_path: Path, cache: Path, undisturbed: Callable[[str], Undisturbed],
+    name: str,
+    shard: int,
+    tmp_path: Path,
+    cache: Path,
+    undisturbed: Callable[[str], Undisturbed],
     tally: Callable[..., None],
-) -> None:  # fmt: skip
+) -> None:
     rng = random.Random(f"signals {name} {shard}")
     expected, steps = undisturbed(name).answer, undisturbed(name).steps
     interrupts = finished = 0
@@ -106,5 +110,3 @@ def test_a_command_without_a_run_is_interrupted(
             interrupts += 1
         shutil.rmtree(chain.place)
     tally(f"signals: {name}", interrupts=interrupts)
-
-

@@ -93,8 +93,11 @@ def test_refused(subject: Any, objective: str, told: str) -> None:
 
 def test_defaults_are_honest() -> None:
     assert [default_objective(one) for one in (SIM, AMD, PROGRAM, DEVICE)] == [
-        "code-size", "registers", "instructions", "time",
-    ]  # fmt: skip
+        "code-size",
+        "registers",
+        "instructions",
+        "time",
+    ]
 
 
 def test_labels_carry_the_stand_in() -> None:

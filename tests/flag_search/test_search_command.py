@@ -51,9 +51,14 @@ class Ran:
 def start(tmp_path: Path) -> Callable[..., subprocess.Popen[str]]:
     def begin(*args: str) -> subprocess.Popen[str]:
         return subprocess.Popen(
-            [sys.executable, "-c", COMMAND, *args], cwd=tmp_path, env={**os.environ, "PYTHONSAFEPATH": "1"},
-            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-        )  # fmt: skip
+            [sys.executable, "-c", COMMAND, *args],
+            cwd=tmp_path,
+            env={**os.environ, "PYTHONSAFEPATH": "1"},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
 
     return begin
 
@@ -83,14 +88,28 @@ def test_the_schema_is_one() -> None:
 def test_what_this_processor_may_lack_is_neither_right_nor_wrong(search: Callable[..., Ran], tmp_path: Path) -> None:
     """An instruction of another processor and a trap end alike; only the second would be an accusation."""
     (tmp_path / "p.c").write_text(
-        '#include <stdio.h>\nint main(void) {\n#ifdef TRAP\n  __builtin_trap();\n#endif\n'
+        "#include <stdio.h>\nint main(void) {\n#ifdef TRAP\n  __builtin_trap();\n#endif\n"
         '#ifdef WRONG\n  return puts("5") < 0;\n#endif\n  return puts("4") < 0;\n}\n'
     )
     (tmp_path / "s.toml").write_text(
         "schema_version = 1\n" + "".join(f'[[flag]]\nflag = "-D{name}=1"\n' for name in ("TRAP", "WRONG"))
     )
-    found = search("p.c", "--compiler", "clang-14", "--space", "s.toml", "--objective", "code-size", "--strategy",
-                   "exhaustive", "-o", "run", "--json", "--", "-O1").document  # fmt: skip
+    found = search(
+        "p.c",
+        "--compiler",
+        "clang-14",
+        "--space",
+        "s.toml",
+        "--objective",
+        "code-size",
+        "--strategy",
+        "exhaustive",
+        "-o",
+        "run",
+        "--json",
+        "--",
+        "-O1",
+    ).document
     states = {" ".join(trial["flags"]): trial["state"] for trial in found["trials"]}
     assert states == {"": "right", "-DTRAP=1": "undecided", "-DWRONG=1": "wrong", "-DTRAP=1 -DWRONG=1": "undecided"}
     assert [one["flags"] for one in found["findings"]] == [["-DWRONG=1"]]
@@ -225,9 +244,22 @@ def test_budgets_and_flags_that_are_not_there(search: Callable[..., Ran], tmp_pa
         (HERE / "known.toml").read_text() + '[[flag]]\nflag = "-mllvm -no-such-option"\n'
     )
     ran = search(
-        str(HERE / "known.c"), "--compiler", "clang-14", "--space", "space.toml", "--objective", "code-size",
-        "--max-trials", "3", "--journal", "", "-o", "run", "--json", *ARGS,
-    )  # fmt: skip
+        str(HERE / "known.c"),
+        "--compiler",
+        "clang-14",
+        "--space",
+        "space.toml",
+        "--objective",
+        "code-size",
+        "--max-trials",
+        "3",
+        "--journal",
+        "",
+        "-o",
+        "run",
+        "--json",
+        *ARGS,
+    )
     assert ran.code == 6 and ran.document["status"] == "budget" and ran.document["stopped"]
     assert list(ran.document["refused"]) == ["-mllvm -no-such-option"]
     assert not (tmp_path / "mccprobe-out").exists()
@@ -254,8 +286,19 @@ int main(void) {
     )
     (tmp_path / "space.toml").write_text('schema_version = 1\n[[flag]]\nflag = "-ffast-math"\n')
     define = f'-DRUNS="{tmp_path / "runs"}"'
-    ran = search("p.c", "--compiler", "clang-14", "--space", "space.toml", "--objective", "code-size", "--json", "--",
-                 "-O1", define)  # fmt: skip
+    ran = search(
+        "p.c",
+        "--compiler",
+        "clang-14",
+        "--space",
+        "space.toml",
+        "--objective",
+        "code-size",
+        "--json",
+        "--",
+        "-O1",
+        define,
+    )
     document = ran.document
     assert ran.code == 1 and document["status"] == "nothing-better", ran.stderr
     assert [trial["state"] for trial in document["trials"]] == ["right", "right"]

@@ -155,9 +155,14 @@ def open_search(tmp_path: Path) -> Iterator[Callable[..., Opened]]:
         run = RunDirectory(tmp_path / "run")
         journals.append(Journal(run.journal))
         evaluator = Evaluator(
-            space, subject, meter or TableMeter(subject), journals[-1], executor, run.root / "builds",
+            space,
+            subject,
+            meter or TableMeter(subject),
+            journals[-1],
+            executor,
+            run.root / "builds",
             limits or SearchLimits(),
-        )  # fmt: skip
+        )
         return Opened(evaluator, run, journals[-1])
 
     yield make
@@ -220,8 +225,9 @@ def test_exhaustive_is_the_best_of_all_that_are_right(seed: int) -> None:
     """Against brute force, whatever the table: interplay, wrong, unbuildable, equal objects."""
     source = random.Random(seed)
     names = ["a", "b", "c"]
-    table = {frozenset(some): source.randint(1, 50)
-             for count in range(4) for some in itertools.combinations(names, count)}  # fmt: skip
+    table = {
+        frozenset(some): source.randint(1, 50) for count in range(4) for some in itertools.combinations(names, count)
+    }
     pick = [frozenset(source.sample(names, source.randint(0, 1))) for _ in range(3)]
     subject = TableSubject(lambda found: table[found], wrong=pick[0], unbuilt=pick[1], noop=pick[2])
     space = make_space(*names)
@@ -284,8 +290,11 @@ def test_useless_flags_are_dropped(open_search: OpenSearch) -> None:
     left, parts = ablate(evaluator, everything)
     assert space.texts(left) == ("good", "best")
     assert [(part.text, part.dropped) for part in parts] == [
-        ("harmful", True), ("useless", True), ("good", False), ("best", False),
-    ]  # fmt: skip
+        ("harmful", True),
+        ("useless", True),
+        ("good", False),
+        ("best", False),
+    ]
     shares = {part.text: part.share.ratio for part in parts if part.share}
     assert shares["good"] == pytest.approx(0.9) and shares["best"] == pytest.approx(0.8)
     assert all(part.share and part.share.exact and part.share.interval is None for part in parts)
@@ -305,8 +314,9 @@ def test_what_is_wrong_without_it_is_needed(open_search: OpenSearch) -> None:
     subject = TableSubject(additive(fast=0.5, cure=1.1))
     subject.judge = lambda made, executor: (  # type: ignore[method-assign]
         TableSubject.judge(TableSubject(subject.value, wrong=frozenset({"fast"})), made)
-        if subject.names(made) == {"fast"} else TableSubject.judge(TableSubject(subject.value), made)
-    )  # fmt: skip
+        if subject.names(made) == {"fast"}
+        else TableSubject.judge(TableSubject(subject.value), made)
+    )
     evaluator = open_search(space, subject).evaluator
     both = point(space, "fast", "cure")
     evaluator.many([space.baseline, both])
@@ -404,8 +414,11 @@ def test_wrong_is_a_finding_and_never_a_winner(open_search: OpenSearch, tmp_path
     assert [(one.flags, one.why) for one in report.findings] == [(("b",), ("mccprobe", "why", "b"))]
     entries = Book(tmp_path / "book").entries()
     assert {entry.flags: str(entry.verdict) for entry in entries if entry.kind == "trial"} == {
-        (): "GOOD", ("a",): "GOOD", ("b",): "BAD", ("a", "b"): "BAD",
-    }  # fmt: skip
+        (): "GOOD",
+        ("a",): "GOOD",
+        ("b",): "BAD",
+        ("a", "b"): "BAD",
+    }
     assert sum(entry.kind == "trial" for entry in entries) == 4 and entries[-1].kind == "search"
     assert entries[-1].flags == ("a",) and entries[-1].figures["ratio"].value == pytest.approx(0.9)
     assert {entry.why for entry in entries} == {"because"}

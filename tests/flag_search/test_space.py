@@ -70,9 +70,15 @@ def test_shipped_spaces(toolchain: str) -> None:
 def test_the_article_s_seven_are_in_the_shipped_space() -> None:
     space = default_space("mcc", None)
     texts = {choice.text for one in space.dimensions for choice in one.choices}
-    assert {"-mllvm --mtgpu-enable-postra-sched", "-mllvm --mtgpu-enable-max-ilp-scheduling-strategy",
-            "-mllvm --FenceSetting=mixed", "-mllvm -mtgpu-load-store-opt", "-mllvm -mtgpu-load-cluster-mutation",
-            "-mllvm -mtgpu-memory-sched-mutation", "-mllvm -mtgpu-tiny-offset-hint"} <= texts  # fmt: skip
+    assert {
+        "-mllvm --mtgpu-enable-postra-sched",
+        "-mllvm --mtgpu-enable-max-ilp-scheduling-strategy",
+        "-mllvm --FenceSetting=mixed",
+        "-mllvm -mtgpu-load-store-opt",
+        "-mllvm -mtgpu-load-cluster-mutation",
+        "-mllvm -mtgpu-memory-sched-mutation",
+        "-mllvm -mtgpu-tiny-offset-hint",
+    } <= texts
 
 
 @pytest.mark.parametrize(

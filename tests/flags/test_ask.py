@@ -68,8 +68,11 @@ def test_each_public_value_is_asked(tmp_path: Path) -> None:
     compiler = Scripted(relaxed=UNKNOWN_OPTION, mixed="signal SIGSEGV")
     answer = ask_flag(compiler, CATALOGUE.flags["FenceSetting"], tmp_path)
     assert [(one.value, one.state) for one in answer.questions] == [
-        ("strict", "accepted"), ("mixed", "unknown"), ("relaxed", "refused"), ("graph_color", "accepted"),
-    ]  # fmt: skip
+        ("strict", "accepted"),
+        ("mixed", "unknown"),
+        ("relaxed", "refused"),
+        ("graph_color", "accepted"),
+    ]
     assert answer.state == "accepted" and answer.reason == ""
     assert compiler.asked[0] == ("-mllvm", "--FenceSetting=strict")
     assert ask_flag(Scripted(), CATALOGUE.flags["x"], tmp_path).questions[0].argv == ("-x", "musa")
@@ -106,12 +109,22 @@ def test_clang_14_takes_the_upstream_flags_and_not_mccs(compiler: Callable[[int]
     names = "enable-newgvn pre-RA-sched misched mtgpu-if-convert Od3 FenceSetting fplugin fgpu-rdc".split()
     answers = list(ask_flags(ClangToolchain([compiler(14)]), [CATALOGUE.flags[name] for name in names]))
     assert [answer.state for answer in answers] == [
-        "accepted", "accepted", "accepted", "refused", "refused", "refused", "unknown", "unknown",
-    ]  # fmt: skip
+        "accepted",
+        "accepted",
+        "accepted",
+        "refused",
+        "refused",
+        "refused",
+        "unknown",
+        "unknown",
+    ]
     misched = {one.value: one.state for one in answers[2].questions}
     assert misched == {
-        "default": "accepted", "converge": "accepted", "mtgpu-max-ilp": "refused", "mtgpu-max-occupancy": "refused",
-    }  # fmt: skip
+        "default": "accepted",
+        "converge": "accepted",
+        "mtgpu-max-ilp": "refused",
+        "mtgpu-max-occupancy": "refused",
+    }
 
 
 @pytest.mark.toolchain("clang-14")

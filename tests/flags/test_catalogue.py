@@ -179,13 +179,18 @@ def test_what_the_article_found_ineffective_or_unsafe_is_marked() -> None:
         if risk.source.startswith("article")
     }
     assert told >= {
-        ("FenceSetting", "unsafe", "relaxed"), ("FenceSetting", "ineffective", "graph_color"),
-        ("mtgpu-if-convert", "ineffective", ""), ("mtgpu-maxregcnt", "unsafe", "160"),
-        ("mtgpu-maxregcnt", "unsafe", "140"), ("mtgpu-maxregcnt", "ineffective", "256"),
-        ("mtgpu_unroll_threshold", "ineffective", ""), ("mtgpu_tiny_offset", "ineffective", ""),
-        ("mtgpu-enable-internal-regs-ra", "fault", ""), ("internal-opt-user-fop", "ineffective", "false"),
+        ("FenceSetting", "unsafe", "relaxed"),
+        ("FenceSetting", "ineffective", "graph_color"),
+        ("mtgpu-if-convert", "ineffective", ""),
+        ("mtgpu-maxregcnt", "unsafe", "160"),
+        ("mtgpu-maxregcnt", "unsafe", "140"),
+        ("mtgpu-maxregcnt", "ineffective", "256"),
+        ("mtgpu_unroll_threshold", "ineffective", ""),
+        ("mtgpu_tiny_offset", "ineffective", ""),
+        ("mtgpu-enable-internal-regs-ra", "fault", ""),
+        ("internal-opt-user-fop", "ineffective", "false"),
         ("enable-misched", "ineffective", "false"),
-    }  # fmt: skip
+    }
 
 
 def test_a_risk_of_one_value_is_not_held_against_another() -> None:
@@ -198,12 +203,21 @@ def test_a_risk_of_one_value_is_not_held_against_another() -> None:
 def test_bundles_name_public_members_only() -> None:
     members = {name: flag.bundle_members for name, flag in CATALOGUE.flags.items() if flag.bundle_members}
     assert members == {
-        "Od3": ("mtgpu-enable-const-calc",), "mtgpu-opt-level": ("mtgpu-enable-const-calc",),
+        "Od3": ("mtgpu-enable-const-calc",),
+        "mtgpu-opt-level": ("mtgpu-enable-const-calc",),
         "ffast-math": (
-            "fno-honor-nans", "fno-honor-infinities", "fassociative-math", "freciprocal-math", "fno-signed-zeros",
-            "fapprox-func", "fno-math-errno", "fno-trapping-math", "ffp-contract=fast",
-        ), "Ofast": ("ffast-math",),
-    }  # fmt: skip
+            "fno-honor-nans",
+            "fno-honor-infinities",
+            "fassociative-math",
+            "freciprocal-math",
+            "fno-signed-zeros",
+            "fapprox-func",
+            "fno-math-errno",
+            "fno-trapping-math",
+            "ffp-contract=fast",
+        ),
+        "Ofast": ("ffast-math",),
+    }
 
 
 @pytest.mark.parametrize("name", CATALOGUE.flags)

@@ -116,8 +116,10 @@ def test_shapes() -> None:
     assert whole.options == harvest(HELP, SETTINGS)
     outliner = _option("outliner")
     assert outliner.value_optional and outliner.values == {
-        "always": "Run on all", "never": "Disable all outlining", "": "As without a value",
-    }  # fmt: skip
+        "always": "Run on all",
+        "never": "Disable all outlining",
+        "": "As without a value",
+    }
     assert outliner.description == "Enable the outliner"
     assert _option("native").value_optional and not _option("count").value_optional
     assert _option("default-it").group == "IT block support" and _option("outliner").group == ""
@@ -228,10 +230,14 @@ def test_options_that_are_known_of_clang_14(compiler: Callable[[int], str]) -> N
     assert misched and misched.value_kind == "enum" and misched.default == "default"
     assert {"default", "converge", "ilpmax", "ilpmin"} <= set(misched.values)
     for name, kind, default in [
-        ("enable-misched", "bool", "1"), ("enable-newgvn", "bool", "0"), ("inline-threshold", "int", "225"),
-        ("opt-bisect-limit", "int", "2147483647"), ("regalloc", "enum", "default"),
-        ("enable-machine-outliner", "enum", None), ("regbankselect-fast", "switch", None),
-    ]:  # fmt: skip
+        ("enable-misched", "bool", "1"),
+        ("enable-newgvn", "bool", "0"),
+        ("inline-threshold", "int", "225"),
+        ("opt-bisect-limit", "int", "2147483647"),
+        ("regalloc", "enum", "default"),
+        ("enable-machine-outliner", "enum", None),
+        ("regbankselect-fast", "switch", None),
+    ]:
         one = found.find(name)
         assert one and (one.value_kind, one.default) == (kind, default)
     # every upstream entry of the catalogue is an option of clang 14, and the enums agree

@@ -129,11 +129,12 @@ def test_a_refused_shape_that_kernel_toml_promises(make_built: MakeBuilt) -> Non
         ("echo 'mccprobe-sim: TRAP divergent WMMA' >&2; exit 125", Verdict.UNRESOLVED, "invalid program"),
         (
             r"printf 'sim: TRAP x: kernel k:\n  lanes 0-31: +0\n  lanes 32-63: +64\nmore\n' >&2; exit 125",
-            Verdict.UNRESOLVED, "TRAP x: kernel k: lanes 0-31: +0; lanes 32-63: +64",
+            Verdict.UNRESOLVED,
+            "TRAP x: kernel k: lanes 0-31: +0; lanes 32-63: +64",
         ),
         ("exec sleep 60", Verdict.UNRESOLVED, "timeout"),
     ],
-)  # fmt: skip
+)
 def test_verdict_of_one_run(make_built: MakeBuilt, body: str, verdict: Verdict, reason: str) -> None:
     built = make_built(body)
     result = run_case(built, CASE, timeout_s=1.0 if "sleep" in body else 60.0)

@@ -157,8 +157,12 @@ def test_a_kernel_that_no_case_reaches(sim: SimToolchain, own: Path, tmp_path: P
         "  if (M % GEMM_BM == 0",
         "  if (M == 7777) {\n    gemm_extra<<<dim3(1), dim3(32)>>>(C);\n  } else if (M % GEMM_BM == 0",
     )
-    change(own / "gemm.mu", 'extern "C" musaError_t', "template <int N> __global__ void gemm_tile(half *C) {}\n"
-           '__global__ void gemm_extra(half *C) {}\nextern "C" musaError_t')  # fmt: skip
+    change(
+        own / "gemm.mu",
+        'extern "C" musaError_t',
+        "template <int N> __global__ void gemm_tile(half *C) {}\n"
+        '__global__ void gemm_extra(half *C) {}\nextern "C" musaError_t',
+    )
     program = built(sim, own, tmp_path)
     assert program.launchable == ("gemm_extra", "gemm_wmma_16", "gemm_wmma_256")  # a template without instance is none
     report = check_built(program, seeds=(1,))
@@ -167,10 +171,17 @@ def test_a_kernel_that_no_case_reaches(sim: SimToolchain, own: Path, tmp_path: P
 
 
 def test_instances_of_a_template_are_kernels_of_their_own(sim: SimToolchain, own: Path, tmp_path: Path) -> None:
-    change(own / "gemm.mu", 'extern "C" musaError_t', "template <int N> __global__ void tile(half *C) {}\n"
-           'extern "C" musaError_t')  # fmt: skip
-    change(own / "gemm.mu", "  if (M % GEMM_BM == 0", "  if (M == 7777) tile<1><<<dim3(1), dim3(32)>>>(C);\n"
-           "  tile<2><<<dim3(1), dim3(32)>>>(C);\n  MCCPROBE_LAUNCHED(tile<2>);\n  if (M % GEMM_BM == 0")  # fmt: skip
+    change(
+        own / "gemm.mu",
+        'extern "C" musaError_t',
+        'template <int N> __global__ void tile(half *C) {}\nextern "C" musaError_t',
+    )
+    change(
+        own / "gemm.mu",
+        "  if (M % GEMM_BM == 0",
+        "  if (M == 7777) tile<1><<<dim3(1), dim3(32)>>>(C);\n"
+        "  tile<2><<<dim3(1), dim3(32)>>>(C);\n  MCCPROBE_LAUNCHED(tile<2>);\n  if (M % GEMM_BM == 0",
+    )
     report = check_built(built(sim, own, tmp_path), seeds=(1,))
     assert report.checked_kernels() >= {"tile<2>", "gemm_wmma_256"}
     assert "kernel tile<1> can be launched, but is launched by no case: it is unchecked" in report.reasons()
@@ -205,10 +216,26 @@ def test_a_build_that_fails(sim: SimToolchain, own: Path, tmp_path: Path) -> Non
 
 def test_bench_against_flags(call: Call, own: Path, schema: Schema) -> None:
     result = call(
-        "bench", own, "--toolchain", "sim", "--seed", "1", "--seed", "2",
-        "--rounds", "7", "--case", "256x256x64", "--against", "none",
-        "--set", "gemm-s4000", "--json", "--journal", "",
-    )  # fmt: skip
+        "bench",
+        own,
+        "--toolchain",
+        "sim",
+        "--seed",
+        "1",
+        "--seed",
+        "2",
+        "--rounds",
+        "7",
+        "--case",
+        "256x256x64",
+        "--against",
+        "none",
+        "--set",
+        "gemm-s4000",
+        "--json",
+        "--journal",
+        "",
+    )
     assert result.code == 0, result
     document = json.loads(result.stdout)
     Draft202012Validator(schema("bench")).validate(document)
@@ -319,9 +346,20 @@ def _any_built() -> BuiltKernel:
 
 def test_cycle_writes_one_summary(call: Call, own: Path, schema: Schema) -> None:
     result = call(
-        "cycle", own, "--toolchain", "sim", "--seed", "1", "--rounds", "6", "--case", "256x256x64", "--json",
-        "--min-health", "70",
-    )  # fmt: skip
+        "cycle",
+        own,
+        "--toolchain",
+        "sim",
+        "--seed",
+        "1",
+        "--rounds",
+        "6",
+        "--case",
+        "256x256x64",
+        "--json",
+        "--min-health",
+        "70",
+    )
     assert result.code == 0, result
     document = json.loads(result.stdout)
     Draft202012Validator(schema("cycle")).validate(document)

@@ -218,11 +218,19 @@ def test_a_full_disk_is_told_and_leaves_no_half_line(book: Book) -> None:
 @pytest.mark.parametrize(
     "line",
     [
-        b"garbage", b"{", b"[]", b'{"t":"note"}', b'{"t":"gossip"}', b"\xff\xfe", b"[" * 100_000, b"1" * 5000, b"null",
+        b"garbage",
+        b"{",
+        b"[]",
+        b'{"t":"note"}',
+        b'{"t":"gossip"}',
+        b"\xff\xfe",
+        b"[" * 100_000,
+        b"1" * 5000,
+        b"null",
         b'{"t":"book"}{"t":"book"}',
     ],
     ids=lambda line: line[:12].decode("latin-1"),
-)  # fmt: skip
+)
 def test_a_damaged_line_is_skipped_and_told(book: Book, line: bytes) -> None:
     book.append(Entry("note", "before"))
     with book.path.open("ab") as file:

@@ -49,13 +49,21 @@ def filled(run: Run) -> list[Entry]:
         book.append(one)
         for one in (
             Entry("bench", "pad 8", verdict=Verdict.GOOD, figures={"speed": Figure(57, "TFLOPS")}, **given),
-            Entry("bench", "two flags", "schedule after allocation", flags=("-a", "-b"), verdict=Verdict.GOOD,
-                  figures={"speed": Figure(67, "TFLOPS")}, health={"peak": 97.1}, run_directory="mccprobe-out/2",
-                  **given),
+            Entry(
+                "bench",
+                "two flags",
+                "schedule after allocation",
+                flags=("-a", "-b"),
+                verdict=Verdict.GOOD,
+                figures={"speed": Figure(67, "TFLOPS")},
+                health={"peak": 97.1},
+                run_directory="mccprobe-out/2",
+                **given,
+            ),
             Entry("check", "max_err 350", flags=("-internal-regs-ra",), verdict=Verdict.BAD, **given),
             Entry("check", flags=("-c",), verdict=Verdict.UNRESOLVED, **{**given, "toolchain": "sim"}, simulated=True),
         )
-    ]  # fmt: skip
+    ]
 
 
 def test_defaults_agree() -> None:
@@ -131,17 +139,36 @@ def test_compare(run: Run, filled: list[Entry]) -> None:
 
 def test_escape_sequences_are_shown_and_not_obeyed(run: Run) -> None:
     Book().append(
-        Entry("note", HOSTILE, HOSTILE, HOSTILE, HOSTILE, HOSTILE, flags=(HOSTILE,), health={HOSTILE: HOSTILE},
-              figures={HOSTILE: Figure(1, HOSTILE)}, run_directory=HOSTILE, dead_end=True, about=HOSTILE)
-    )  # fmt: skip
+        Entry(
+            "note",
+            HOSTILE,
+            HOSTILE,
+            HOSTILE,
+            HOSTILE,
+            HOSTILE,
+            flags=(HOSTILE,),
+            health={HOSTILE: HOSTILE},
+            figures={HOSTILE: Figure(1, HOSTILE)},
+            run_directory=HOSTILE,
+            dead_end=True,
+            about=HOSTILE,
+        )
+    )
     with DEFAULT_BOOK.open("a") as file:
         file.write(HOSTILE + "\n")
     assert DEFAULT_BOOK.read_text().count("\x1b") == 2  # of the foreign line alone
     for args in (
-        ("list",), ("show", "last"), ("dead-ends",), ("compare", "last", "last"), ("list", "--json"),
+        ("list",),
+        ("show", "last"),
+        ("dead-ends",),
+        ("compare", "last", "last"),
+        ("list", "--json"),
         ("note", "x", "--kernel", HOSTILE),
-        ("show", "last", "--json"), ("export", "--csv", "-"), ("show", HOSTILE), ("list", "--since", HOSTILE),
-    ):  # fmt: skip
+        ("show", "last", "--json"),
+        ("export", "--csv", "-"),
+        ("show", HOSTILE),
+        ("list", "--since", HOSTILE),
+    ):
         _, out, err = run(*args)
         assert all(c.isprintable() or c in "\r\n" for c in out), args
         assert "\r" not in out.replace("\r\n", "\n") and "\x1b" not in err and "\x9b" not in err

@@ -41,7 +41,7 @@ def _check(verdict: Verdict | None, *flags: str, kind: Kind = "check", **more: A
         ([Entry("note", "swizzle", dead_end=True), Entry("note", "double buffer", dead_end=True)], [(), ()]),
         ([_check(BAD, "-x", simulated=True), _check(GOOD, "-x")], [("-x",)]),  # the stand-in is another machine
     ],
-)  # fmt: skip
+)
 def test_dead_ends(given: list[Entry], flags: list[tuple[str, ...]]) -> None:
     assert [one.flags for one in dead_ends(_entries(*given))] == flags
 

@@ -126,8 +126,15 @@ class Tally:
     def write(self) -> None:
         rate = self.inputs / max(1e-9, time.monotonic() - self.began)
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
-        row = {"reader": self.name, "inputs": self.inputs, "records": self.ends["record"], "rate": rate,
-               "peak_mib": peak, "ends": dict(self.ends), "faults": self.faults}  # fmt: skip
+        row = {
+            "reader": self.name,
+            "inputs": self.inputs,
+            "records": self.ends["record"],
+            "rate": rate,
+            "peak_mib": peak,
+            "ends": dict(self.ends),
+            "faults": self.faults,
+        }
         (self.scratch / "row.json").write_text(json.dumps(row))
 
 
@@ -167,8 +174,17 @@ def _one(name: str, inputs: int, seed: int, *, plain: bool) -> int:
             return bytes(atheris.Mutate(data, most))
         return mutate.damaged(data, mutate.random_edits(rng, reader.kind), seeds)[:most]
 
-    arguments = [sys.argv[0], f"-runs={2 * inputs}", f"-max_len={mutate.MOST_BYTES}", "-rss_limit_mb=0", "-timeout=300",
-                 "-len_control=0", f"-seed={seed}", "-print_final_stats=1", str(corpus)]  # fmt: skip
+    arguments = [
+        sys.argv[0],
+        f"-runs={2 * inputs}",
+        f"-max_len={mutate.MOST_BYTES}",
+        "-rss_limit_mb=0",
+        "-timeout=300",
+        "-len_control=0",
+        f"-seed={seed}",
+        "-print_final_stats=1",
+        str(corpus),
+    ]
     atheris.Setup(arguments, test, custom_mutator=mutated)
     atheris.Fuzz()
     return 0

@@ -33,7 +33,7 @@ def shapes() -> dict[str, bytes]:
         mtgpu_kernel,
         note,
         text_bundle,
-    )  # fmt: skip
+    )
 
     document = mtgpu_document(mtgpu_kernel("a"), mtgpu_kernel("b"))
     assembly = mtgpu_assembly(document, BODY)
@@ -150,9 +150,16 @@ def read_listing_text(data: bytes, scratch: Path) -> object:
         results = lint_images([one], RULES)
         lint_record.document(results, RULES)
         lint_record.render(results)
-        half = replace(one, listing=replace(listing, functions=tuple(
-            replace(function, instructions=function.instructions[::2], labels={}) for function in listing.functions
-        )))  # fmt: skip
+        half = replace(
+            one,
+            listing=replace(
+                listing,
+                functions=tuple(
+                    replace(function, instructions=function.instructions[::2], labels={})
+                    for function in listing.functions
+                ),
+            ),
+        )
         changes = diff_images([one], [half])
         diff_record.document(changes, "a", "b")
         diff_record.render(changes, "a", "b", limit=50)

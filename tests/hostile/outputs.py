@@ -63,7 +63,6 @@ PRINTED = b"""
 
 
 def read_help_text(data: bytes, scratch: Path) -> object:
-
     from mccprobe.targets.flags.harvest import read_help
     from mccprobe.targets.flags.write import catalogue_text
 
@@ -246,8 +245,15 @@ def read_host_answer(data: bytes, scratch: Path) -> object:
 
     kernel = shipped_gemm()
     status, _, out = data.partition(b"\n")
-    result = RunResult(returncode={b"1": 1, b"125": 125}.get(status, 0), stdout=out, stderr=out,
-                       seconds=0.1, timed_out=False, stdout_bytes=len(out), stderr_bytes=len(out))  # fmt: skip
+    result = RunResult(
+        returncode={b"1": 1, b"125": 125}.get(status, 0),
+        stdout=out,
+        stderr=out,
+        seconds=0.1,
+        timed_out=False,
+        stdout_bytes=len(out),
+        stderr_bytes=len(out),
+    )
     answer = read_answer(kernel, kernel.case(kernel.default_case), result, seed=1)
     json.dumps([answer.verdict, answer.reason, answer.max_err, answer.milliseconds], allow_nan=False)
     if answer.launches:

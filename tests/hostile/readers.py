@@ -23,8 +23,10 @@ def rows() -> tuple[Reader, ...]:
     def row(name: str, kind: str, reads: str, call: Call, seeds: Callable[[], list[bytes]], **more: Any) -> Reader:
         return Reader(name, kind, tuple(reads.split()), call, seeds, **more)
 
-    binary = "binary.read.read_images binary.read.read_kernels binary.read.read_notes binary.elf.parse_elf " \
-             "binary.elf.read_code_symbols"  # fmt: skip
+    binary = (
+        "binary.read.read_images binary.read.read_kernels binary.read.read_notes binary.elf.parse_elf "
+        "binary.elf.read_code_symbols"
+    )
     return (
         row("elf", "binary", binary, objects.read_object, objects.shape("elf", "amd-elf", "host")),
         row(
@@ -139,7 +141,10 @@ def rows() -> tuple[Reader, ...]:
         ),
         row("recipe", "text", "bisect_run.options.read_recipe", runs.read_recipe_file, files("bisect/*.toml")),
         row(
-            "space", "text", "flag_search.space.load_space", runs.read_space,
+            "space",
+            "text",
+            "flag_search.space.load_space",
+            runs.read_space,
             files("mccprobe/targets/*/data/search.toml"),
         ),
         row(
@@ -240,7 +245,7 @@ def rows() -> tuple[Reader, ...]:
             "report.fence.escaped report.scrub.Scrubber.text",
             travels.write_report_text,
             lambda: [
-                b"see https://x.example/@y and /ho" b"me/bob/secret `code` | <b> *x* alice on mt-node-17\n1. x\n```\n",
+                b"see https://x.example/@y and /home/bob/secret `code` | <b> *x* alice on mt-node-17\n1. x\n```\n",
                 outputs.IR,
             ],
         ),

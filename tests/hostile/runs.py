@@ -44,10 +44,23 @@ def book_seed() -> list[bytes]:
     from mccprobe.oracle.verdict import Verdict
 
     entry = Entry(
-        "bench", "text", "why", "gemm", "abc-dirty", "sim", True, ("-O2", "--x=1"), Verdict.BAD,
-        {"time": Figure(1.5, "ms")}, {"ok": True, "mhz": 1750}, "mccprobe-out/x", True, "aa11",
-        "2026-01-02T03:04:05Z", "bb22",
-    )  # fmt: skip
+        "bench",
+        "text",
+        "why",
+        "gemm",
+        "abc-dirty",
+        "sim",
+        True,
+        ("-O2", "--x=1"),
+        Verdict.BAD,
+        {"time": Figure(1.5, "ms")},
+        {"ok": True, "mhz": 1750},
+        "mccprobe-out/x",
+        True,
+        "aa11",
+        "2026-01-02T03:04:05Z",
+        "bb22",
+    )
     note = replace(entry, kind="note", about="bb22", id="cc33", flags=())
     return [lines_of(FORMAT, entry.to_dict(), note.to_dict())]
 
@@ -72,17 +85,38 @@ def run_seed() -> list[bytes]:
     from mccprobe.bisection.passes.options import BisectOptions
 
     options = BisectOptions(file="a.c", flags=("-O2",), args=("-lm",), max_runs=9)
-    why = {"sets": ["gemm-s4000"], "steps": [], "also": [], "skip_screen": False, "reduce": False, "budget_s": 3.5,
-           "bisect": options.to_dict()}  # fmt: skip
-    request = {"compiler": "/usr/bin/clang-14", "args": ["-O2"], "flags": [["-mllvm", "-x"]], "source": "a.c",
-               "source_sha256": "0" * 64, "toolchain": "clang", "inputs": [], "link_args": [], "version": "14.0.6",
-               "reference_args": ["-O0"], "oracle": {"kind": "reference"}}  # fmt: skip
+    why = {
+        "sets": ["gemm-s4000"],
+        "steps": [],
+        "also": [],
+        "skip_screen": False,
+        "reduce": False,
+        "budget_s": 3.5,
+        "bisect": options.to_dict(),
+    }
+    request = {
+        "compiler": "/usr/bin/clang-14",
+        "args": ["-O2"],
+        "flags": [["-mllvm", "-x"]],
+        "source": "a.c",
+        "source_sha256": "0" * 64,
+        "toolchain": "clang",
+        "inputs": [],
+        "link_args": [],
+        "version": "14.0.6",
+        "reference_args": ["-O0"],
+        "oracle": {"kind": "reference"},
+    }
     from mccprobe.tuning.flag_search.options import SearchOptions
 
-    return [json.dumps(one).encode() for one in (
-        {"options": options.to_dict(), "request": request}, {"options": why, "request": request},
-        {"search": SearchOptions().to_dict(), "request": request},
-    )]  # fmt: skip
+    return [
+        json.dumps(one).encode()
+        for one in (
+            {"options": options.to_dict(), "request": request},
+            {"options": why, "request": request},
+            {"search": SearchOptions().to_dict(), "request": request},
+        )
+    ]
 
 
 def read_run_json(data: bytes, scratch: Path) -> object:
@@ -107,8 +141,13 @@ def read_run_json(data: bytes, scratch: Path) -> object:
 def finished_seeds() -> list[bytes]:
     versioned = {"schema_version": 2}
     bisect, why, _ = (json.dumps(versioned | json.loads(seed)).encode() for seed in run_seed())
-    found = {"schema_version": 2, "status": "found", "flags": ["-x"], "working_directory": ".",
-             "culprit": {"title": "P", "execution": 3}}  # fmt: skip
+    found = {
+        "schema_version": 2,
+        "status": "found",
+        "flags": ["-x"],
+        "working_directory": ".",
+        "culprit": {"title": "P", "execution": 3},
+    }
     return [
         PARTS.join((bisect, json.dumps(found).encode())),
         PARTS.join((why, json.dumps({"schema_version": 2, "minimal_flag_sets": [["-x"]], "bisect": found}).encode())),
@@ -123,16 +162,43 @@ def read_finished(data: bytes, scratch: Path) -> object:
     (scratch / "run.json").write_bytes(asked)
     (scratch / "result.json").write_bytes(result)
     run = open_run(scratch)
-    return (run.source, run.flags, run.bad_args, run.flag_names, run.reference_link_args, run.inputs, run.culprit,
-            run.rebuilt_options())  # fmt: skip
+    return (
+        run.source,
+        run.flags,
+        run.bad_args,
+        run.flag_names,
+        run.reference_link_args,
+        run.inputs,
+        run.culprit,
+        run.rebuilt_options(),
+    )
 
 
 def search_seed() -> list[bytes]:
-    trial = {"t": "trial", "ordinal": 1, "named": {"misched-postra": "-mllvm -misched-postra"}, "state": "right",
-             "verdict": "GOOD", "reason": "", "max_err": 0.5, "object": "ab", "value": 1.5, "samples": [1.0, 2.0],
-             "same_as": None, "seconds": 0.1}  # fmt: skip
-    share = {"t": "share", "point": {}, "against": {}, "ratio": 0.9, "interval": [0.8, 1.0, 0.95], "exact": True,
-             "reason": "", "again": False}  # fmt: skip
+    trial = {
+        "t": "trial",
+        "ordinal": 1,
+        "named": {"misched-postra": "-mllvm -misched-postra"},
+        "state": "right",
+        "verdict": "GOOD",
+        "reason": "",
+        "max_err": 0.5,
+        "object": "ab",
+        "value": 1.5,
+        "samples": [1.0, 2.0],
+        "same_as": None,
+        "seconds": 0.1,
+    }
+    share = {
+        "t": "share",
+        "point": {},
+        "against": {},
+        "ratio": 0.9,
+        "interval": [0.8, 1.0, 0.95],
+        "exact": True,
+        "reason": "",
+        "again": False,
+    }
     return [lines_of({"t": "journal", "version": 2}, {**trial, "named": {}}, share), lines_of(trial)]
 
 
@@ -235,8 +301,15 @@ def read_arguments(data: bytes, scratch: Path) -> object:
 
     args = command.split_response_text(text_of(data))
     taken = command.split_arguments(args)
-    for one in (command.own_to_set, command.without_side_outputs, command.with_one_language, command.link_options,
-                command.compile_options, command.kept_in_reference, command.language):  # fmt: skip
+    for one in (
+        command.own_to_set,
+        command.without_side_outputs,
+        command.with_one_language,
+        command.link_options,
+        command.compile_options,
+        command.kept_in_reference,
+        command.language,
+    ):
         one(taken)
     command.without_flags(taken, map(command.flag_of, taken.options[::2]))
     return [command.is_source(name) for name in taken.inputs]

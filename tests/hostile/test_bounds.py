@@ -65,13 +65,34 @@ def test_the_report_that_is_changed_below_is_read(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        ("count", HUGE), ("count", 0), ("count", None), ("count", True), ("count", "2"), ("count", 2.5),
-        ("spot_checks", HUGE), ("spot_checks", -1), ("timeout", 1e300), ("timeout", -1), ("timeout", float("nan")),
-        ("compile_timeout", float("inf")), ("confidence", 1), ("seed", -1), ("seed", 10**400), ("max_runs", 0),
-        ("file", "a\0b"), ("args", ["\0"]), ("args", [["x"]]), ("culprit", []), ("culprit", "x"), ("bad", 7),
-        ("expected", [1]), ("environment", []), ("failure_rate", {"low": "x"}), ("failure_rate", {"low": float("nan")}),
+        ("count", HUGE),
+        ("count", 0),
+        ("count", None),
+        ("count", True),
+        ("count", "2"),
+        ("count", 2.5),
+        ("spot_checks", HUGE),
+        ("spot_checks", -1),
+        ("timeout", 1e300),
+        ("timeout", -1),
+        ("timeout", float("nan")),
+        ("compile_timeout", float("inf")),
+        ("confidence", 1),
+        ("seed", -1),
+        ("seed", 10**400),
+        ("max_runs", 0),
+        ("file", "a\0b"),
+        ("args", ["\0"]),
+        ("args", [["x"]]),
+        ("culprit", []),
+        ("culprit", "x"),
+        ("bad", 7),
+        ("expected", [1]),
+        ("environment", []),
+        ("failure_rate", {"low": "x"}),
+        ("failure_rate", {"low": float("nan")}),
     ],
-)  # fmt: skip
+)
 def test_values_of_a_report(name: str, value: object, tmp_path: Path, call_cli: CallCli) -> None:
     report = report_with(tmp_path / "report", **{name: value})
     if name == "culprit" and value == []:
@@ -102,10 +123,21 @@ def test_options_that_the_command_line_gives_are_read_back() -> None:
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        ("file", 7), ("file", None), ("seeds", ["x"]), ("seeds", 3), ("args", [1]), ("bound", 1), ("bound", "9"),
-        ("bound", True), ("timeout", "1"), ("timeout", float("inf")), ("random_seed", -1), ("space", 1), ("why", "\0"),
+        ("file", 7),
+        ("file", None),
+        ("seeds", ["x"]),
+        ("seeds", 3),
+        ("args", [1]),
+        ("bound", 1),
+        ("bound", "9"),
+        ("bound", True),
+        ("timeout", "1"),
+        ("timeout", float("inf")),
+        ("random_seed", -1),
+        ("space", 1),
+        ("why", "\0"),
     ],
-)  # fmt: skip
+)
 def test_options_of_a_search(name: str, value: object) -> None:
     with pytest.raises(JournalUnreadable):
         read_options({"search": {name: value}}, Path("run.json"))
@@ -124,8 +156,19 @@ def test_an_oracle_that_removes_the_run(calls: int, tmp_path: Path, call_cli: Ca
     )
     check.chmod(0o755)
     code, out, err = call_cli(
-        "bisect", source, "--compiler", "clang-14", "--flag", "-align-all-functions=6", "--oracle", check, "-o", run,
-        "--json", "--", "-O1",
-    )  # fmt: skip
+        "bisect",
+        source,
+        "--compiler",
+        "clang-14",
+        "--flag",
+        "-align-all-functions=6",
+        "--oracle",
+        check,
+        "-o",
+        run,
+        "--json",
+        "--",
+        "-O1",
+    )
     assert code == 4 and json.loads(out)["code"] == "run-directory", (out, err)
     assert str(run) in err, err

@@ -76,10 +76,16 @@ def test_blanks_in_a_listing_cost_what_they_are_long() -> None:
     assert not listing.functions and len(listing.unknown) == 1
 
 
-@pytest.mark.parametrize(("text", "shown"), [
-    ("{ " + " " * 50_000 + "nop }", "nop"), ("{ " + "\0 " * 50_000 + "x", None),
-    ("nop" + ":endloop0" * 20_000 + "x", None), ("{ nop" + " }" * 50_000, None), ("nop } :endloop0 :endloop1", "nop"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("{ " + " " * 50_000 + "nop }", "nop"),
+        ("{ " + "\0 " * 50_000 + "x", None),
+        ("nop" + ":endloop0" * 20_000 + "x", None),
+        ("{ nop" + " }" * 50_000, None),
+        ("nop } :endloop0 :endloop1", "nop"),
+    ],
+)
 def test_a_hexagon_packet_costs_what_it_is_long(text: str, shown: str | None) -> None:
     listing = parse_listing(f"a.o:\tfile format elf32-hexagon\n\n00000000 <k>:\n  0:\t00 c0 00 7f\t7f00c000 {text}\n")
     (one,) = listing.functions[0].instructions
@@ -137,21 +143,41 @@ def entry(number: int, **changes: Any) -> bytes:
 LOG = json.loads(TRIAL_LINES.splitlines()[1])["log"]
 
 
-@pytest.mark.parametrize("data", [
-    entry(1, seconds=10**400), entry(2, ordinal=float("inf")), entry(1, log={**LOG, "at": [1, 2, "f", True]}),
-    entry(2, ran_s=[[]]), entry(2, ran_s="x"), entry(2, ran_s=float("inf")), entry(2, seconds=None),
-    entry(1, log={**LOG, "at": [1, "P", [], True]}), entry(1, log={**LOG, "function": []}),
-    entry(1, log={**LOG, "function_from": 1}), entry(1, log={**LOG, "around": "x"}), TRIAL_LINES + DEEP + b"\n",
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "data",
+    [
+        entry(1, seconds=10**400),
+        entry(2, ordinal=float("inf")),
+        entry(1, log={**LOG, "at": [1, 2, "f", True]}),
+        entry(2, ran_s=[[]]),
+        entry(2, ran_s="x"),
+        entry(2, ran_s=float("inf")),
+        entry(2, seconds=None),
+        entry(1, log={**LOG, "at": [1, "P", [], True]}),
+        entry(1, log={**LOG, "function": []}),
+        entry(1, log={**LOG, "function_from": 1}),
+        entry(1, log={**LOG, "around": "x"}),
+        TRIAL_LINES + DEEP + b"\n",
+    ],
+)
 def test_lines_of_a_journal_that_it_never_wrote(data: bytes, tmp_path: Path) -> None:
     (tmp_path / "journal.jsonl").write_bytes(data)
     with pytest.raises(JournalUnreadable, match=r"line \d is not a journal entry"):
         Journal(tmp_path / "journal.jsonl")
 
 
-@pytest.mark.parametrize("share", [
-    '["x", 1]', f"[{'9' * 400}, 1]", "[nan, 1]", "[0.5]", "[0.6, 0.5]", "[-1, 1]", "[0, 2]",
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "share",
+    [
+        '["x", 1]',
+        f"[{'9' * 400}, 1]",
+        "[nan, 1]",
+        "[0.5]",
+        "[0.6, 0.5]",
+        "[-1, 1]",
+        "[0, 2]",
+    ],
+)
 def test_a_share_of_wrong_elements_that_is_none(share: str, tmp_path: Path) -> None:
     kernels = Path(__file__).resolve().parents[2] / "kernels"
     for name in ("subwarp-divergence", "common"):
@@ -207,10 +233,16 @@ def test_options_have_their_kinds() -> None:
     assert BisectOptions.from_dict({"max_runs": 5, "reference": None}, "x").max_runs == 5
 
 
-@pytest.mark.parametrize("change", [
-    {"findings": [{**LAB["findings"][0], "count": "3"}]}, {"findings": [{**LAB["findings"][0], "kernel": []}]},
-    {"banks": [{**LAB["banks"][0], "groups": 0}]}, {"kernels": [{**LAB["kernels"][0], "grid": [1, 2]}]}, {"ended": {}},
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"findings": [{**LAB["findings"][0], "count": "3"}]},
+        {"findings": [{**LAB["findings"][0], "kernel": []}]},
+        {"banks": [{**LAB["banks"][0], "groups": 0}]},
+        {"kernels": [{**LAB["kernels"][0], "grid": [1, 2]}]},
+        {"ended": {}},
+    ],
+)
 def test_a_report_of_the_emulator_with_other_values(change: dict[str, Any], tmp_path: Path) -> None:
     path = tmp_path / "lab.json"
     path.write_text(json.dumps({**LAB, **change}))
@@ -219,8 +251,18 @@ def test_a_report_of_the_emulator_with_other_values(change: dict[str, Any], tmp_
 
 
 def test_a_trace_with_odd_modules(tmp_path: Path) -> None:
-    module = {"event": "module", "pid": 1, "tid": 1, "time_ns": 5, "api": "a", "bytes": 3, "saved": 3, "path": None,
-              "inside": None, "file": "modules/a.bin"}  # fmt: skip
+    module = {
+        "event": "module",
+        "pid": 1,
+        "tid": 1,
+        "time_ns": 5,
+        "api": "a",
+        "bytes": 3,
+        "saved": 3,
+        "path": None,
+        "inside": None,
+        "file": "modules/a.bin",
+    }
     odd = [{**module, "bytes": []}, {**module, "path": ["x"]}]
     (tmp_path / "launches.jsonl").write_bytes(lines_of(*odd, {**module, "file": "x" * 5000}) + DEEP + b"\n")
     record = read_record(tmp_path)

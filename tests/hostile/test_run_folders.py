@@ -27,10 +27,22 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run of `bisect` that found its pass, and the sources that it needs, in one folder that does not move."""
     folder = tmp_path_factory.mktemp("finished")
     shutil.copytree(PROGRAMS, folder / "programs")
-    code = main([
-        "-q", "bisect", str(folder / "programs" / "field.c"), "--compiler", "clang-14", "--flag",
-        "-enable-loopinterchange", "-o", str(folder / "run"), "--", "-O3", str(folder / "programs" / "field_main.c"),
-    ])  # fmt: skip
+    code = main(
+        [
+            "-q",
+            "bisect",
+            str(folder / "programs" / "field.c"),
+            "--compiler",
+            "clang-14",
+            "--flag",
+            "-enable-loopinterchange",
+            "-o",
+            str(folder / "run"),
+            "--",
+            "-O3",
+            str(folder / "programs" / "field_main.c"),
+        ]
+    )
     assert code == 0
     shutil.copytree(folder / "run", folder / "kept")
     return folder
@@ -224,9 +236,14 @@ def test_a_journal_that_is_a_link_is_not_opened(tmp_path: Path) -> None:
 def test_an_object_outside_of_the_run_is_no_object(tmp_path: Path) -> None:
     path = tmp_path / "journal.jsonl"
     line = {
-        "t": "compile", "id": "a", "object": "0" * 64, "reason": "", "seconds": 0.1, "log": LogSummary(0, 0).to_dict(),
+        "t": "compile",
+        "id": "a",
+        "object": "0" * 64,
+        "reason": "",
+        "seconds": 0.1,
+        "log": LogSummary(0, 0).to_dict(),
         "diagnostics": "",
-    }  # fmt: skip
+    }
     head = json.dumps({"t": "journal", "version": 2})
     path.write_text(f"{head}\n{json.dumps(line)}\n")
     Journal(path).close()

@@ -85,7 +85,7 @@ def test_an_overlay(tmp_path: Path, compiler: Callable[..., str], ask: Ask) -> N
     folder = tmp_path / f"{ODD} # \u2003: x"
     (folder / "crt").mkdir(parents=True)
     for path in (header := folder / "crt/mma.h", source := folder / f"{ODD}.c"):
-        path.write_text('#include <crt/mma.h>\n' if path == source else "")
+        path.write_text("#include <crt/mma.h>\n" if path == source else "")
     assert dependencies(driver, [f"-I{folder}"], source, tmp_path)[-2:] == [source, header]
     change = ("--header", "crt/mma.h", "--replace", "__frag_base<float, 32>", "__frag_base<float, 8>", *SIM)
     kernel = kernel_in(tmp_path, NEWLINE, "accumulators-16")

@@ -72,9 +72,21 @@ def test_a_search_and_its_picture(tmp_path: Path, compiler: Callable[..., str], 
     known = ROOT / "tests/flag_search"
     (folder / f"{ODD} $x^$.c").write_bytes((known / "known.c").read_bytes())
     options = (
-        "--space", known / "known.toml", "--objective", "code-size", "--strategy", "exhaustive", "--toolchain", "clang",
-        "--compiler", compiler(14), "--plot", folder / f"{ODD}.svg", "-o", folder / "run",
-    )  # fmt: skip
+        "--space",
+        known / "known.toml",
+        "--objective",
+        "code-size",
+        "--strategy",
+        "exhaustive",
+        "--toolchain",
+        "clang",
+        "--compiler",
+        compiler(14),
+        "--plot",
+        folder / f"{ODD}.svg",
+        "-o",
+        folder / "run",
+    )
     run = run_cli("flags", "search", folder / f"{ODD} $x^$.c", *options, "--", "-O1", "-lm", cwd=folder)
     assert run.code in (0, 1) and not STEERING & set(run.stdout + run.stderr), run
     assert (folder / f"{ODD}.svg").read_text("utf-8").startswith("<?xml")

@@ -39,10 +39,17 @@ def test_nothing_is_run_by_a_shell_or_evaluated() -> None:
     assert found == []
 
 
-@pytest.mark.parametrize("text", [
-    "os.system(x)", "run(x, shell=True)", "run(x, shell=y)", "['sh', '-c', f'cat {x}']", "eval(x)",
-    "('/bin/sh', '-c', x)",
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "text",
+    [
+        "os.system(x)",
+        "run(x, shell=True)",
+        "run(x, shell=y)",
+        "['sh', '-c', f'cat {x}']",
+        "eval(x)",
+        "('/bin/sh', '-c', x)",
+    ],
+)
 def test_what_would_be_found(text: str) -> None:
     assert any(map(built_by_a_shell, ast.walk(ast.parse(text))))
 
@@ -67,10 +74,19 @@ def written(name: str, folder: Path, fault: str) -> Repro:
     source, header = f"source/{name}.c", f"source/{name}/{name}.h"
     check = Check("reference", ("PROGRAM", name), 20.0, b"good\n")
     return Repro(
-        name, "clang", False, str(compiler), (f"-D{name}",), source, (header + ".o",),
-        ReproBuild("bad", (f"--fault={fault}", name), ()), ReproBuild("good", (name,), ("-Wl," + name,)), check,
-        {source: b"int x;\n", header: name.encode("utf-8", "surrogateescape"), f"{source}.2": b"END_OF_FILE\n"}, False,
-    )  # fmt: skip
+        name,
+        "clang",
+        False,
+        str(compiler),
+        (f"-D{name}",),
+        source,
+        (header + ".o",),
+        ReproBuild("bad", (f"--fault={fault}", name), ()),
+        ReproBuild("good", (name,), ("-Wl," + name,)),
+        check,
+        {source: b"int x;\n", header: name.encode("utf-8", "surrogateescape"), f"{source}.2": b"END_OF_FILE\n"},
+        False,
+    )
 
 
 @pytest.mark.parametrize("raw", NAMES, ids=ascii)

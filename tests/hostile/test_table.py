@@ -91,9 +91,7 @@ def unguarded(tree: ast.AST, inside: tuple[ast.Try | ast.With, ...] = ()) -> Ite
 
 def test_nesting_without_end_is_caught_wherever_a_document_is_parsed() -> None:
     """json and tomllib raise RecursionError for `[[[[...`, which is no ValueError."""
-    found = [
-        f"{module}:{line}" for module, tree in modules() if module not in PACKAGE_DATA for line in unguarded(tree)
-    ]
+    found = [f"{module}:{line}" for module, tree in modules() if module not in PACKAGE_DATA for line in unguarded(tree)]
     # the parser itself, whose callers catch; and a document that we wrote a line before
     allowed = {"flags.datafile"}
     assert [one for one in found if one.split(":")[0] not in allowed] == []

@@ -125,8 +125,9 @@ def test_diagnostics_of_a_compiler(tmp_path: Path, run_cli: Callable[..., Any]) 
     said = TEXT.replace("\x00", "").replace("\\", "").replace("'", "")
     compiler.write_text(
         f"#!/bin/sh\ncase $1 in --version) printf '%s\\n' 'clang version 14.0.6 {said}'; exit 0;; esac\n"
-        f"printf '%s\\n' 'a.c:1:1: error: {said}' >&2\nexit 1\n", encoding="utf-8",
-    )  # fmt: skip
+        f"printf '%s\\n' 'a.c:1:1: error: {said}' >&2\nexit 1\n",
+        encoding="utf-8",
+    )
     compiler.chmod(0o755)
     source = tmp_path / "a.c"
     source.write_text("int main(void) { return 0; }\n")

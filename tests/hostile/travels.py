@@ -30,8 +30,11 @@ def report_archives() -> list[bytes]:
         return data.getvalue()
 
     long = "r/" + "n" * 150 + "/é.c"
-    return [packed(("r/bundle.json", bundle_document()), ("r/a.c", b"int x;\n")), packed((long, b"x" * 600)),
-            packed(("r/bundle.json", b"{}"), mode="w")]  # fmt: skip
+    return [
+        packed(("r/bundle.json", bundle_document()), ("r/a.c", b"int x;\n")),
+        packed((long, b"x" * 600)),
+        packed(("r/bundle.json", b"{}"), mode="w"),
+    ]
 
 
 def bundle_document() -> bytes:
@@ -40,12 +43,22 @@ def bundle_document() -> bytes:
     from mccprobe.bisection.passes.options import BisectOptions
     from mccprobe.explain.bundle.make import SCHEMA_VERSION
 
-    return json.dumps({
-        "schema_version": SCHEMA_VERSION, "title": "t", "toolchain": "clang", "simulated": False,
-        "compiler": {"version": "clang version 14"}, "status": "found", "culprit": {"title": "P"},
-        "bad": {"stdout": "x"}, "expected": {"stdout": "y"}, "options": BisectOptions(file="a.c").to_dict(),
-        "files": {"a.c": hashlib.sha256(b"int x;\n").hexdigest()}, "failure_rate": {"low": 0.2},
-    }).encode()  # fmt: skip
+    return json.dumps(
+        {
+            "schema_version": SCHEMA_VERSION,
+            "title": "t",
+            "toolchain": "clang",
+            "simulated": False,
+            "compiler": {"version": "clang version 14"},
+            "status": "found",
+            "culprit": {"title": "P"},
+            "bad": {"stdout": "x"},
+            "expected": {"stdout": "y"},
+            "options": BisectOptions(file="a.c").to_dict(),
+            "files": {"a.c": hashlib.sha256(b"int x;\n").hexdigest()},
+            "failure_rate": {"low": 0.2},
+        }
+    ).encode()
 
 
 def read_archive(data: bytes, scratch: Path) -> object:
@@ -158,9 +171,12 @@ def write_report_text(data: bytes, scratch: Path) -> object:
 
     text = data.decode("utf-8", "surrogateescape")
     names = private_names(
-        homes=["/home/alice", "/root"], users=["alice"], hosts=["mt-node-17"], places={"WORK": "/srv/kernels"},
+        homes=["/home/alice", "/root"],
+        users=["alice"],
+        hosts=["mt-node-17"],
+        places={"WORK": "/srv/kernels"},
         environment={"SECRET_TOKEN": "s3cr3t", "LANG": "C"},
-    )  # fmt: skip
+    )
     scrubbed = Scrubber(names)
     text = scrubbed.text(text)
     scrubbed.private_in(data)

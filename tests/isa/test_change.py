@@ -144,17 +144,22 @@ def test_an_overwritten_register_holds_its_value_no_more() -> None:
         # renamed for the first reader and not for the second one
         (["MOV R2", "READ R2", "READ R2"], ["MOV R5", "READ R5", "READ R2"], {"same": 1, "renamed": 1, "changed": 1}),
         # the second reader takes what A alone and B alone wrote in between
-        (["MOV R2", "READ R2", "ADD R2", "READ R2"], ["MOV R5", "READ R5", "MUL R2", "READ R2"],
-         {"same": 1, "renamed": 2, "added": 1, "removed": 1}),
+        (
+            ["MOV R2", "READ R2", "ADD R2", "READ R2"],
+            ["MOV R5", "READ R5", "MUL R2", "READ R2"],
+            {"same": 1, "renamed": 2, "added": 1, "removed": 1},
+        ),
     ],
-)  # fmt: skip
+)
 def test_a_new_name_that_a_reader_does_not_take_is_a_change(
     left: list[str], right: list[str], expected: dict[str, int]
 ) -> None:
     spelled = {
-        "MOV": "FOP.MOV {}, SH23", "ADD": "INT.ADD {}, R9, C4", "MUL": "INT.MUL {}, R9, C4",
+        "MOV": "FOP.MOV {}, SH23",
+        "ADD": "INT.ADD {}, R9, C4",
+        "MUL": "INT.MUL {}, R9, C4",
         "READ": "DMA.ST.B32 R7, SH[16:17], {}",
-    }  # fmt: skip
+    }
 
     def made(texts: list[str]) -> Function:
         body = [spelled[name].format(register) for name, register in (text.split() for text in texts)]
@@ -229,7 +234,7 @@ def test_large_functions_without_anything_in_common_are_bounded() -> None:
         ("%eax, (%rbx,%r8,4)", "x86", [("ra", 0, 1), ("rb", 0, 1), ("r8", 0, 1)]),
         ("%al, %sil, %r9d, %ymm3", "x86", [("ra", 0, 1), ("rsi", 0, 1), ("r9", 0, 1), ("v3", 0, 1)]),
     ],
-)  # fmt: skip
+)
 def test_registers(text: str, isa: str, expected: list[tuple[str, int, int]]) -> None:
     assert list(registers_of(text, isa)) == [Register(*one) for one in expected]
 

@@ -25,12 +25,16 @@ from mccprobe.objects.isa.records import Function, Instruction
         ("paxxbq", "raxbs", [(1, 1), (2, 2), (4, 3)]),
         ("paxbq", "rabxs", [(1, 1), (3, 2)]),  # the x of A lies in another gap than the x of B: a move, no pair
         ("paxbq", "rabs", [(1, 1), (3, 2)]),
-        ("x", "x", [(0, 0)]), ("x", "y", []), ("", "x", []), ("x", "", []),
-        ("x", "axb", [(0, 1)]), ("axb", "x", [(1, 0)]),
+        ("x", "x", [(0, 0)]),
+        ("x", "y", []),
+        ("", "x", []),
+        ("x", "", []),
+        ("x", "axb", [(0, 1)]),
+        ("axb", "x", [(1, 0)]),
         ("paxxq", "rxxas", [(1, 3)]),  # what stands once on both sides is paired first, even where that costs pairs
         ("pxaxbq", "raxxbs", [(2, 1), (3, 2), (4, 4)]),  # the x before a is not the x behind it
     ],
-)  # fmt: skip
+)
 def test_pairs_in_order(
     left: str, right: str, pairs: list[tuple[int, int]], cells: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -52,6 +56,7 @@ def test_between_anchors_is_a_world_of_its_own(cells: int, inside: int, monkeypa
 
 def longest_common(left: str, right: str) -> int:
     """By trying: the length of the longest text that is in both, as a subsequence."""
+
     def parts(text: str, size: int) -> set[str]:
         return {"".join(text[place] for place in places) for places in combinations(range(len(text)), size)}
 
@@ -113,26 +118,31 @@ ADD, ADD_OTHER, MUL = "INT.ADD R3, R1, C4", "INT.ADD R3, R1, C5", "INT.MUL R3, R
         ([FIRST, LAST], [FIRST, LAST, ADD], ["same 0 0", "same 1 1", "added - 2"]),
         # two gaps of one line, each with its own change
         (
-            [FIRST, ADD, SECOND, ADD, LAST], [FIRST, ADD_OTHER, SECOND, ADD_OTHER, LAST],
+            [FIRST, ADD, SECOND, ADD, LAST],
+            [FIRST, ADD_OTHER, SECOND, ADD_OTHER, LAST],
             ["same 0 0", "changed 1 1", "same 2 2", "changed 3 3", "same 4 4"],
         ),
         # gone in one gap, come in the next: no pair across the barrier but a move
         ([FIRST, ADD, SECOND, LAST], [FIRST, SECOND, ADD, LAST], ["same 0 0", "same 2 1", "moved 1 2", "same 3 3"]),
         (
-            [FIRST, ADD, SECOND, LAST], [FIRST, SECOND, ADD_OTHER, LAST],
+            [FIRST, ADD, SECOND, LAST],
+            [FIRST, SECOND, ADD_OTHER, LAST],
             ["same 0 0", "removed 1 -", "same 2 1", "added - 2", "same 3 3"],
         ),
         # a line that moved does not drag along what A alone has
         (
-            [FIRST, ADD, MUL, SECOND, LAST], [FIRST, SECOND, ADD, LAST],
+            [FIRST, ADD, MUL, SECOND, LAST],
+            [FIRST, SECOND, ADD, LAST],
             ["same 0 0", "removed 2 -", "same 3 1", "moved 1 2", "same 4 3"],
         ),
         ([FIRST], [LAST], ["added - 0", "removed 0 -"]),
         ([ADD], [ADD_OTHER], ["changed 0 0"]),
-        ([], [ADD], ["added - 0"]), ([ADD], [], ["removed 0 -"]), ([], [], []),
+        ([], [ADD], ["added - 0"]),
+        ([ADD], [], ["removed 0 -"]),
+        ([], [], []),
     ],
     ids=lambda value: None,
-)  # fmt: skip
+)
 def test_entries_stand_where_they_stood(left: list[str], right: list[str], expected: list[str]) -> None:
     assert entries(compare(function(*left), function(*right), "mtgpu")) == expected
 

@@ -23,8 +23,13 @@ def read(line: str) -> Instruction:
 @pytest.mark.parametrize(
     ("line", "mnemonic", "operands", "control", "target"),
     [
-        ("10c140b0 { \tp0 = cmp.gt(r1,#0); if (!p0.new) jump:nt 0x160",
-         "p=cmp.gt(r,#); if(!p.new) jump:nt @", "p0, r1, 0, p0, 0x160", "{", "0x160"),
+        (
+            "10c140b0 { \tp0 = cmp.gt(r1,#0); if (!p0.new) jump:nt 0x160",
+            "p=cmp.gt(r,#); if(!p.new) jump:nt @",
+            "p0, r1, 0, p0, 0x160",
+            "{",
+            "0x160",
+        ),
         ("7800c002   \tr2 = #0 } ", "r=#", "r2, 0", "}", ""),
         ("760140e3 { \tr3 = and(r1,#7)", "r=and(r,#)", "r3, r1, 7", "{", ""),
         ("28043312   \tr4 = #0; \tr2 = add(r1,#-1) } ", "r=#; r=add(r,#)", "r4, 0, r2, r1, -1", "}", ""),
@@ -46,7 +51,7 @@ def read(line: str) -> Instruction:
         ("00000000   \tr0 = memw(gp+#0x20)", "r=memw(gp+#)", "r0, 0x20", "", ""),
         ("00000000   \tr0 = add(pc,0x80)", "r=add(pc,@)", "r0, 0x80", "", ""),  # no jump: its address is no target
     ],
-)  # fmt: skip
+)
 def test_a_line(line: str, mnemonic: str, operands: str, control: str, target: str) -> None:
     made = read(line)
     assert (made.mnemonic, made.operands, made.control, made.target) == (mnemonic, operands, control, target)
@@ -80,6 +85,7 @@ def test_a_listing_of_packets() -> None:
     assert (listing.format, listing.unknown) == ("objdump-hexagon", ())
     (function,) = listing.functions
     assert [(one.address, one.data, one.control, one.target) for one in function.instructions] == [
-        (0, bytes.fromhex("b040c110"), "{", "0x8"), (4, bytes.fromhex("02c00078"), "}", ""),
+        (0, bytes.fromhex("b040c110"), "{", "0x8"),
+        (4, bytes.fromhex("02c00078"), "}", ""),
         (8, bytes.fromhex("00c09f52"), "{}", ""),
-    ]  # fmt: skip
+    ]

@@ -127,7 +127,7 @@ def test_the_metadata_block_is_no_code() -> None:
         ("C00A0904 00000001", b"\x04\x09\x0a\xc0\x01\0\0\0"),
         ("x", None),
     ],
-)  # fmt: skip
+)
 def test_bytes_are_in_memory_order(text: str, data: bytes | None) -> None:
     assert bytes_of(text) == data
 
@@ -162,7 +162,9 @@ k:
 \t.amdgcn_target "a-gfx908"
 \t\t...
 \r
-""".replace(r"\t", "\t").replace(r"\r", "\r").split("\n")
+""".replace(r"\t", "\t")
+    .replace(r"\r", "\r")
+    .split("\n")
 )
 
 

@@ -79,9 +79,7 @@ def test_every_line_is_understood_and_bytes_are_those_of_the_object(
     tmp_path: Path, tool: str, kind: str, level: str
 ) -> None:
     made = _build(tmp_path, kind, level)
-    text = subprocess.run(
-        [_tool(tool), "-d", "-r", str(made)], check=True, capture_output=True, text=True
-    ).stdout
+    text = subprocess.run([_tool(tool), "-d", "-r", str(made)], check=True, capture_output=True, text=True).stdout
     listing = parse_listing(text)
     assert listing.unknown == ()
     pattern = r"^\s+[0-9a-f]+: (?:[0-9a-f]{2} )+" if kind == "x86" else r"// [0-9A-F]{12}: [0-9A-F]{2}"

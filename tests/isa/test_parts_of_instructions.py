@@ -104,10 +104,17 @@ def test_the_longest_prefix_decides() -> None:
 
     parts, letters = table(True), table(False)
     for mnemonic, by_parts, by_letters in [
-        ("A", "SHORT", "SHORT"), ("A.BB", "LONG", "LONG"), ("A.BB.CC", "NAME", "NAME"), ("A.BB.DD", "LONG", "LONG"),
-        ("A.BBX", "SHORT", "LONG"), ("AX", "other", "SHORT"), ("A.B", "SHORT", "SHORT"), ("B", "other", "other"),
-        ("A.BB" + ".X" * 50, "LONG", "LONG"), ("(bad)", "unknown", "unknown"),
-    ]:  # fmt: skip
+        ("A", "SHORT", "SHORT"),
+        ("A.BB", "LONG", "LONG"),
+        ("A.BB.CC", "NAME", "NAME"),
+        ("A.BB.DD", "LONG", "LONG"),
+        ("A.BBX", "SHORT", "LONG"),
+        ("AX", "other", "SHORT"),
+        ("A.B", "SHORT", "SHORT"),
+        ("B", "other", "other"),
+        ("A.BB" + ".X" * 50, "LONG", "LONG"),
+        ("(bad)", "unknown", "unknown"),
+    ]:
         assert (parts.find(mnemonic).pipe, letters.find(mnemonic).pipe) == (by_parts, by_letters), mnemonic
     assert parts.find("A.BB").flow == "jump" and parts.find("A.BB").source == "here"
     assert PipeTable({"isa": "x", "labelled": "X", "sources": {"s": ""}, "entry": []}).dots

@@ -15,9 +15,17 @@ BIG = 0xFFFFFFFF
 
 
 def row(
-    mnemonic: str, value: int, strict: int, relaxed: int | None = None, *, form: tuple[str, ...] | None = V,
-    samples: int = 8, size: int = 4, slot: int = -1, guards: tuple[int, ...] = (),
-) -> Row:  # fmt: skip
+    mnemonic: str,
+    value: int,
+    strict: int,
+    relaxed: int | None = None,
+    *,
+    form: tuple[str, ...] | None = V,
+    samples: int = 8,
+    size: int = 4,
+    slot: int = -1,
+    guards: tuple[int, ...] = (),
+) -> Row:
     relaxed = strict if relaxed is None else relaxed
     return Row(mnemonic, form, size, slot, 0, samples, 0, value & strict, strict, relaxed, guards)
 
@@ -36,11 +44,14 @@ ADD, MUL = 0x81, 0x82  # opcodes in the low byte; bits 8 to 15 are operands that
 @pytest.mark.parametrize(
     ("word", "samples", "level"),
     [
-        (0x0581, 8, CERTAIN), (0x0581, 7, LIKELY),  # as it was seen; eight words make certain
-        (0x0681, 8, LIKELY), (0x0681, 7, POSSIBLE),  # with operands that were freed
-        (0x0582, 8, NONE), (0x10581, 8, NONE),  # another opcode, a bit that was never seen as 1
+        (0x0581, 8, CERTAIN),
+        (0x0581, 7, LIKELY),  # as it was seen; eight words make certain
+        (0x0681, 8, LIKELY),
+        (0x0681, 7, POSSIBLE),  # with operands that were freed
+        (0x0582, 8, NONE),
+        (0x10581, 8, NONE),  # another opcode, a bit that was never seen as 1
     ],
-)  # fmt: skip
+)
 def test_how_sure_one_row_is(word: int, samples: int, level: Confidence) -> None:
     answer = classifier(row("add", 0x0581, BIG, BIG ^ 0xFF00, samples=samples), pipes={"add": "ALU"}).answer(word)
     assert answer == (UNKNOWN if level is NONE else Answer("add", "ALU", 4, level, 0))
@@ -163,6 +174,7 @@ def test_answers_do_not_hang_on_what_was_asked_before(monkeypatch: pytest.Monkey
 
 def test_what_a_table_says_of_words_held_out() -> None:
     """One certain and wrong, one likely and right, one of a name never seen, one that was learned from."""
+
     def asked(word: int, mnemonic: str, pipe: str) -> Sample:
         return Sample(word, 4, -1, mnemonic, V, (), f"{mnemonic} {word:x}", pipe, True, False)
 

@@ -27,9 +27,22 @@ def small_object(code: bytes) -> bytes:
     names = b"\0.text\0.shstrtab\0"
     body = code + names
     header = struct.pack(
-        "<16sHHIQQQIHHHHHH", b"\x7fELF\x02\x01\x01".ljust(16, b"\0"), 1, 224, 1, 0, 0, 64 + len(body), 0x30,
-        64, 0, 0, 64, 3, 2,
-    )  # fmt: skip
+        "<16sHHIQQQIHHHHHH",
+        b"\x7fELF\x02\x01\x01".ljust(16, b"\0"),
+        1,
+        224,
+        1,
+        0,
+        0,
+        64 + len(body),
+        0x30,
+        64,
+        0,
+        0,
+        64,
+        3,
+        2,
+    )
     sections = struct.pack("<IIQQQQIIQQ", *[0] * 10)
     sections += struct.pack("<IIQQQQIIQQ", 1, 1, 6, 0, 64, len(code), 0, 0, 4, 0)
     sections += struct.pack("<IIQQQQIIQQ", 7, 3, 0, 0, 64 + len(code), len(names), 0, 0, 1, 0)

@@ -34,9 +34,22 @@ def template(*, code: int = 16, address: int = 0, relocations: bool = True) -> b
     rows.append(SECTION.pack(29, SHT_STRTAB, 0, 0, at + 24, len(names), 0, 0, 1, 0))
     body = b"\xaa" * small + b"\xbb" * code + b"\xcc" * 24 + names
     header = struct.pack(
-        "<16sHHIQQQIHHHHHH", b"\x7fELF\x02\x01\x01".ljust(16, b"\0"), 1, 224, 1, 0, 0, 64 + len(body), 0x30,
-        64, 0, 0, 64, len(rows), len(rows) - 1,
-    )  # fmt: skip
+        "<16sHHIQQQIHHHHHH",
+        b"\x7fELF\x02\x01\x01".ljust(16, b"\0"),
+        1,
+        224,
+        1,
+        0,
+        0,
+        64 + len(body),
+        0x30,
+        64,
+        0,
+        0,
+        64,
+        len(rows),
+        len(rows) - 1,
+    )
     return header + body + b"".join(rows)
 
 
@@ -149,8 +162,12 @@ def test_each_step_finds_the_opcodes_one_bit_further(install: Callable[[Tool], T
         assert result.complete and all(one.probe for one in result.samples)
         assert len({one.word for one in result.samples}) == len(result.samples) == result.decoded
     assert result.counts() == {
-        "asked": result.asked, "decoded": result.decoded, "runs": result.runs, "killers": 0, "complete": 1,
-    }  # fmt: skip
+        "asked": result.asked,
+        "decoded": result.decoded,
+        "runs": result.runs,
+        "killers": 0,
+        "complete": 1,
+    }
 
 
 def test_without_anything_new_the_following_ends(install: Callable[[Tool], Tool]) -> None:
@@ -206,8 +223,11 @@ def test_what_is_left_is_told_from_what_the_batches_took(
     told: list[str] = []
     result = probe([sample(0)], spec_of(), told.append)
     assert [text.partition("decoded")[2] for text in told] == [
-        "", ", about 15 s left", ", about 10 s left", ", about 5 s left",
-    ]  # fmt: skip
+        "",
+        ", about 15 s left",
+        ", about 10 s left",
+        ", about 5 s left",
+    ]
     assert result.seconds == 25.0
 
 

@@ -32,17 +32,22 @@ def register(number: int, *flags: int) -> tuple[int, ...]:
 
 
 def sample(
-    word: int, name: str, form: tuple[str, ...] = V2, values: tuple[tuple[int, ...], ...] = (), *, size: int = 4,
-    text: str = "", pipe: str = "ALU", probe: bool = False,
-) -> Sample:  # fmt: skip
+    word: int,
+    name: str,
+    form: tuple[str, ...] = V2,
+    values: tuple[tuple[int, ...], ...] = (),
+    *,
+    size: int = 4,
+    text: str = "",
+    pipe: str = "ALU",
+    probe: bool = False,
+) -> Sample:
     return Sample(word, size, -1, name, form, values, text or f"{name} {word:x}", pipe, True, probe)
 
 
 def two(opcode: int, name: str, pairs: Iterable[tuple[int, int]] = PAIRS, *, above: int = 0) -> list[Sample]:
     """Words of two registers; `above`: what stands in bits 21 to 31."""
-    return [
-        sample(opcode | a << 8 | b << 16 | above, name, V2, (register(a), register(b))) for a, b in pairs
-    ]
+    return [sample(opcode | a << 8 | b << 16 | above, name, V2, (register(a), register(b))) for a, b in pairs]
 
 
 def found(samples: list[Sample], *keys: list[Sample]) -> tuple[FieldFinder, list[Place]]:
@@ -73,11 +78,13 @@ def test_registers_are_found_where_they_stand() -> None:
     ("pairs", "keys", "places"),
     [
         (FOUR[:3], 9, 0),  # three words vote for nothing
-        (FOUR, 2, 0), (FOUR, 4, 2),  # a key of four words counts a third
-        ((*FOUR, (7, 0)), 1, 0), ((*FOUR, (7, 0), (0, 7)), 1, 2),  # and so does one of five, but not one of six
+        (FOUR, 2, 0),
+        (FOUR, 4, 2),  # a key of four words counts a third
+        ((*FOUR, (7, 0)), 1, 0),
+        ((*FOUR, (7, 0), (0, 7)), 1, 2),  # and so does one of five, but not one of six
         (PAIRS, 1, 2),
     ],
-)  # fmt: skip
+)
 def test_few_words_prove_little(pairs: tuple[tuple[int, int], ...], keys: int, places: int) -> None:
     finder, _ = found(two(0x81, "k"), *(two(0x81 + number, f"k{number}", pairs) for number in range(keys)))
     assert len(finder.fields()) == places
@@ -129,6 +136,7 @@ def test_a_flag_is_a_place_of_one_bit() -> None:
 
 def test_bits_that_stand_in_many_places_prove_none() -> None:
     """The number once more in bits 21 to 25: with two candidates a key is worth half, and two keys one."""
+
     def doubled(opcode: int, times: int) -> list[Sample]:
         return [
             sample(opcode | sum(a << 6 * turn for turn in range(times)) << 8, f"k{opcode}", ("v",), (register(a),))
@@ -180,8 +188,9 @@ def rows(learned: EncodingTable, name: str) -> list[Row]:
 def test_bits_that_are_equal_in_all_words_say_the_name() -> None:
     learned = table(*two(0x81, "add"))
     assert learned.rows == (
-        Row("add", V2, 4, -1, 0, 7, 0, 0x81, FIXED, FIXED), Row("add", None, 4, -1, 0, 7, 0, 0x81, FIXED, FIXED),
-    )  # fmt: skip
+        Row("add", V2, 4, -1, 0, 7, 0, 0x81, FIXED, FIXED),
+        Row("add", None, 4, -1, 0, 7, 0, 0x81, FIXED, FIXED),
+    )
     assert (learned.pipes, learned.refused_rows, learned.guards) == ({"add": "ALU"}, 0, ())
 
 

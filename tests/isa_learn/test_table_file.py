@@ -28,7 +28,7 @@ def small_table() -> EncodingTable:
         Instruction(0, bytes((b, a, 0, opcode)), name, f"v{a}, v{b}", f"{name} v{a}, v{b}", "toy")
         for opcode, name in ((1, "opadd"), (2, "opsub"), (0x81, "opmul"))
         for a, b in ((1, 2), (3, 4), (7, 0), (0, 7), (12, 9), (5, 5), (15, 15), (8, 8), (0, 1))
-    ]  # fmt: skip
+    ]
     long = Instruction(0, bytes.fromhex("ff00008111223344"), "opmul", "v0, 0x44332211", "opmul v0, 0x44332211", "toy")
     samples = [sample for line in (*lines, long) if (sample := sample_of(line)) is not None]
     table = learn(

@@ -134,13 +134,23 @@ def test_what_is_wrong_is_named(document: dict[str, Any], tmp_path: Path, key: s
 @pytest.mark.parametrize(
     ("key", "value"),
     [
-        ("tool", "x" * MAX_TEXT), ("rows[0].part", 1 << 16), ("rows[0].probed", 9), ("rows[0].slot", 1),
-        ("guards[0].low", 29), ("guards[0].refused", [0, 7]), ("fields[0].ordinal", 100), ("fields[0].low", 31),
-        ("fields[0].width", 32), ("invisible", {str(MAX_WORD_BYTES): "ff"}), ("invisible", {"1": "ff"}),
-        ("held_out", None), ("assumptions", ["x"] * 100), ("probes", {str(n): 1 << 40 for n in range(20)}),
+        ("tool", "x" * MAX_TEXT),
+        ("rows[0].part", 1 << 16),
+        ("rows[0].probed", 9),
+        ("rows[0].slot", 1),
+        ("guards[0].low", 29),
+        ("guards[0].refused", [0, 7]),
+        ("fields[0].ordinal", 100),
+        ("fields[0].low", 31),
+        ("fields[0].width", 32),
+        ("invisible", {str(MAX_WORD_BYTES): "ff"}),
+        ("invisible", {"1": "ff"}),
+        ("held_out", None),
+        ("assumptions", ["x"] * 100),
+        ("probes", {str(n): 1 << 40 for n in range(20)}),
     ],
     ids=str,
-)  # fmt: skip
+)
 def test_the_last_value_that_is_allowed(document: dict[str, Any], tmp_path: Path, key: str, value: Any) -> None:
     owner, last = at(document, key)
     owner[last] = value

@@ -15,9 +15,7 @@ from mccprobe.tuning.check.build import BuiltKernel, build_kernel, run_case
 
 KERNELS = [load_kernel(folder) for folder in find_shipped_kernels()]
 LINES = [(k, entry, on) for k in KERNELS for entry in k.expected for on in entry.for_toolchain("cuda")]
-NAMES = [
-    "-".join([k.name, entry.kernel, *(f"{name}={value}" for name, value in on.defines)]) for k, entry, on in LINES
-]
+NAMES = ["-".join([k.name, entry.kernel, *(f"{name}={value}" for name, value in on.defines)]) for k, entry, on in LINES]
 RESULTS = sorted(path for k in KERNELS for path in k.folder.glob("results/*.json"))
 
 

@@ -115,8 +115,12 @@ def test_the_authors_four_cases_never_launch_the_wrong_kernel(built: Built, root
     result = run(built, root / "kernels" / "mega-tile-32", "256x256x64")
     assert result.verdict is Verdict.GOOD and set(result.launches or {}) == {"gemm_wmma_16"}
     spec = load_kernel(root / "kernels" / "mega-tile-32")
-    assert {entry.kernel for case in spec.cases if case.legacy and not case.toolchains
-            if (entry := DispatchTable(spec).taking(case))} == {"gemm_wmma_16"}  # fmt: skip
+    assert {
+        entry.kernel
+        for case in spec.cases
+        if case.legacy and not case.toolchains
+        if (entry := DispatchTable(spec).taking(case))
+    } == {"gemm_wmma_16"}
 
 
 @pytest.mark.toolchain

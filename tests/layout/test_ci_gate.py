@@ -65,14 +65,10 @@ def _pytest(folder: Path, *arguments: str, ci: bool, **files: str) -> tuple[int,
     text = CONFTEST.read_text(encoding="utf-8")
     assert text.count("CHILD_GRACE_S = 20.0") == 1  # here processes are left on purpose
     (tests / "conftest.py").write_text(text.replace("CHILD_GRACE_S = 20.0", "CHILD_GRACE_S = 0.5"), encoding="utf-8")
-    (folder / "pytest.ini").write_text(
-        "[pytest]\ntestpaths = tests\nmarkers = toolchain: as in the project\n"
-    )
+    (folder / "pytest.ini").write_text("[pytest]\ntestpaths = tests\nmarkers = toolchain: as in the project\n")
     for name, text in files.items():
         (tests / f"test_{name}.py").write_text(text)
-    environment = {
-        name: value for name, value in os.environ.items() if not name.startswith(("PYTEST_", "CI"))
-    }
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(("PYTEST_", "CI"))}
     environment["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
     command = [sys.executable, "-m", "pytest", "-q", "-rs", "-p", "no:cacheprovider", *arguments]
     ran = subprocess.run(

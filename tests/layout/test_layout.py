@@ -97,9 +97,7 @@ def _is_data(path: Path) -> bool:
     return any(path.is_relative_to(PACKAGE / folder) for folder in DATA_FOLDERS)
 
 
-MODULES = [
-    path for path in FILES if path.suffix == ".py" and path.is_relative_to(PACKAGE) and not _is_data(path)
-]
+MODULES = [path for path in FILES if path.suffix == ".py" and path.is_relative_to(PACKAGE) and not _is_data(path)]
 
 
 def _module_name(path: Path) -> str:
@@ -248,9 +246,7 @@ def test_only_process_starts_processes(module: Path) -> None:
     tree = _parse(module)
     assert not [(line, name) for line, name in _imports(module, tree) if name in starters]
     calls = re.compile(r"^os\.(system|popen|fork|forkpty|posix_spawnp?|spawn\w+|exec\w+)$")
-    used = [
-        node for node in ast.walk(tree) if isinstance(node, ast.Attribute) and calls.match(ast.unparse(node))
-    ]
+    used = [node for node in ast.walk(tree) if isinstance(node, ast.Attribute) and calls.match(ast.unparse(node))]
     assert not [(node.lineno, ast.unparse(node)) for node in used]
 
 
@@ -261,8 +257,7 @@ def test_no_shell() -> None:
             if not isinstance(node, ast.Call):
                 continue
             shell = any(
-                word.arg == "shell"
-                and not (isinstance(word.value, ast.Constant) and word.value.value is False)
+                word.arg == "shell" and not (isinstance(word.value, ast.Constant) and word.value.value is False)
                 for word in node.keywords
             )
             if shell or ast.unparse(node.func) in {"os.system", "os.popen", "subprocess.getoutput"}:
@@ -321,9 +316,7 @@ MACHINE_PATH = re.compile(
     r"(?<![\w.$}){*>-])/(?:(?:" + "|".join(("root", "work", "workspace", "Users")) + r")/"
     r"|home/(?!(?:" + "|".join(EXAMPLE_PEOPLE) + r")\b)\w)"
 )
-REGISTRY = re.compile(
-    "|".join(("pypi" + r"\.org/simple", "files" + r"\.pythonhosted", "deb" + r"\.debian\.org"))
-)
+REGISTRY = re.compile("|".join(("pypi" + r"\.org/simple", "files" + r"\.pythonhosted", "deb" + r"\.debian\.org")))
 
 
 @pytest.mark.parametrize(

@@ -192,9 +192,11 @@ DEMANDS = st.builds(
 @given(DEMANDS, st.integers(0, 50), st.integers(0, 5000))
 def test_more_demand_never_gives_more_blocks(wanted: Demand, registers: int, shared: int) -> None:
     more = Demand(
-        wanted.target, {kind: (count or 0) + registers for kind, count in wanted.registers.items()},
-        (wanted.shared_memory_bytes or 0) + shared, wanted.block_size,
-    )  # fmt: skip
+        wanted.target,
+        {kind: (count or 0) + registers for kind, count in wanted.registers.items()},
+        (wanted.shared_memory_bytes or 0) + shared,
+        wanted.block_size,
+    )
     for before, after in zip(estimate(wanted), estimate(more), strict=True):
         if before.blocks_per_mp is not None and after.blocks_per_mp is not None:
             assert after.blocks_per_mp <= before.blocks_per_mp
@@ -259,8 +261,10 @@ def _as_advised(wanted: Demand, advice: Advice, more: int) -> Demand:
 @pytest.mark.parametrize("target", ["mp_21", "mp_22"])
 def test_blocks_take_whole_warps_of_128_threads(target: str) -> None:
     """6,144 threads are 48 warps: blocks of 877 threads take 7 warps, and 6 of them fit; 768 fit 8."""
-    found = {size: estimate(Demand(target, {"temp": 5, "attribute": 2, "internal": 2, "coefficient": 0}, 20, size))[0]
-             for size in (1024, 877, 768)}
+    found = {
+        size: estimate(Demand(target, {"temp": 5, "attribute": 2, "internal": 2, "coefficient": 0}, 20, size))[0]
+        for size in (1024, 877, 768)
+    }
     assert [found[size].blocks_per_mp for size in (1024, 877, 768)] == [6, 6, 8]
     advice = found[1024].advice
     assert advice is not None and (advice.block_size, advice.blocks) == (768, 8)

@@ -13,19 +13,31 @@ from mccprobe.objects.model.resources import InstructionMix, KernelResources, Op
 
 def kernel(source_format: str = "mtgpu-asm", target: str = "mp_22", **changes: Any) -> KernelMetadata:
     given: dict[str, Any] = {
-        "name": "k", "symbol": "k", "target": target, "source_format": source_format,
+        "name": "k",
+        "symbol": "k",
+        "target": target,
+        "source_format": source_format,
         "registers": {"temp": 126, "attribute": 2, "internal": 2, "coefficient": 0, "shared": 64, "slot": 0},
-        "shared_memory_bytes": 37_396, "private_memory_bytes": 8, "spills": None, "has_barrier": True,
-        "max_block_size": 1, "code_bytes": None, "unknown_keys": (), "raw": {},
-    }  # fmt: skip
+        "shared_memory_bytes": 37_396,
+        "private_memory_bytes": 8,
+        "spills": None,
+        "has_barrier": True,
+        "max_block_size": 1,
+        "code_bytes": None,
+        "unknown_keys": (),
+        "raw": {},
+    }
     return KernelMetadata(**(given | changes))
 
 
 def amd(**changes: Any) -> KernelMetadata:
     given: dict[str, Any] = {
-        "registers": {"vector": 64, "scalar": 20, "accumulation": None}, "spills": {"vector": 2, "scalar": 0},
-        "private_memory_bytes": 320, "has_barrier": None, "max_block_size": 1024,
-    }  # fmt: skip
+        "registers": {"vector": 64, "scalar": 20, "accumulation": None},
+        "spills": {"vector": 2, "scalar": 0},
+        "private_memory_bytes": 320,
+        "has_barrier": None,
+        "max_block_size": 1024,
+    }
     return kernel("amdgpu-elf", "gfx908", **(given | changes))
 
 

@@ -46,8 +46,11 @@ def body(family: str = "mp_2x", *, without: int | None = None) -> bytes:
     moved, wide = {"dst": ("R", 1), "a": ("SH", 17)}, {"dst": ("AR", 0), "a": ("AR", 0)}
     head = [word(family, "move", 3, **moved), word(family, "int.convert", **wide)]
     inside = [
-        word(family, "load", 2, dst=("R", 3), address=("AR", 0)), word(family, "int.add", dst=("R", 3), a=("R", 3)),
-        word(family, "store"), word(family, "int.add", **counter), word(family, "mask", 1),
+        word(family, "load", 2, dst=("R", 3), address=("AR", 0)),
+        word(family, "int.add", dst=("R", 3), a=("R", 3)),
+        word(family, "store"),
+        word(family, "int.add", **counter),
+        word(family, "mask", 1),
     ]
     if without is not None:
         del inside[without]
@@ -59,13 +62,15 @@ def body(family: str = "mp_2x", *, without: int | None = None) -> bytes:
 def objects(writer: ModuleType, tmp_path: Path) -> Objects:
     """`objects(code, ...)`: a bundle with one device ELF, as mcc makes it."""
 
-    def make(
-        code: bytes, name: str = "k.elf", entry: str = "musa-mtgpu-mt-musa--mp_22", **kernel: Any
-    ) -> Path:
+    def make(code: bytes, name: str = "k.elf", entry: str = "musa-mtgpu-mt-musa--mp_22", **kernel: Any) -> Path:
         values = {"call_flag": False, "shared_memory_size": 20, **kernel}
         elf = writer.mtgpu_elf(
-            writer.mtgpu_document(writer.mtgpu_kernel(NAME, **values)), text=code,
-            functions=[writer.Function(NAME, 0, len(code))], type=3, text_address=0x1000, note_segment=True,
+            writer.mtgpu_document(writer.mtgpu_kernel(NAME, **values)),
+            text=code,
+            functions=[writer.Function(NAME, 0, len(code))],
+            type=3,
+            text_address=0x1000,
+            note_segment=True,
         )
         path = tmp_path / name
         path.write_bytes(writer.bundle([("host-x86_64-unknown-linux", b""), (entry, elf)], align=4096))
@@ -179,8 +184,14 @@ def test_isa_learn_compares_with_the_open_table(
     objects: Objects, tmp_path: Path, call_cli: Callable[..., tuple[int, str, str]]
 ) -> None:
     """A listing of the same code: where its names are of other pipes, both readings are shown."""
-    names = {"CTRL": "CTRL.END", "INT": "INT.ADD", "FOP": "FOP.MOV", "COND": "COND.ST", "DMA.LD": "DMA.LD.B32",
-             "DMA.ST": "DMA.ST.B32"}
+    names = {
+        "CTRL": "CTRL.END",
+        "INT": "INT.ADD",
+        "FOP": "FOP.MOV",
+        "COND": "COND.ST",
+        "DMA.LD": "DMA.LD.B32",
+        "DMA.ST": "DMA.ST.B32",
+    }
     (function,) = listing(objects(body())).listing.functions
 
     def write(wrong: str = "") -> Path:

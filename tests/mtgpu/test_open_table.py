@@ -20,7 +20,11 @@ RULES = [(family, rule.id) for family in FAMILIES for rule in open_table(family)
 
 def test_mp_21_and_mp_22_share_a_table_and_mp_31_has_its_own() -> None:
     assert [family_of(target) for target in ("mp_21", "mp_22", "mp_31", "mp_42", "")] == [
-        "mp_2x", "mp_2x", "mp_31", "", "",
+        "mp_2x",
+        "mp_2x",
+        "mp_31",
+        "",
+        "",
     ]
     assert decoder_of("mp_42") is None
 
@@ -56,7 +60,9 @@ def test_no_rule_asks_for_an_operands_bit(family: str, name: str) -> None:
 
 FIELDS = [
     (family, rule.id, field.name, label.partition("+")[0])
-    for family in FAMILIES for rule in open_table(family).rules for field in rule.fields
+    for family in FAMILIES
+    for rule in open_table(family).rules
+    for field in rule.fields
     for label in field.banks.values()
 ]
 

@@ -31,8 +31,11 @@ def images(real_objects: Path) -> list[ImageListing]:
 
 def test_all_code_is_cut_with_nothing_left_over(real_objects: Path) -> None:
     symbols = [
-        symbol for path in sorted(real_objects.glob("*.elf"))
-        for image in read_images(path) if image.kind == "mtgpu-elf" for symbol in code_symbols(image)
+        symbol
+        for path in sorted(real_objects.glob("*.elf"))
+        for image in read_images(path)
+        if image.kind == "mtgpu-elf"
+        for symbol in code_symbols(image)
     ]
     cuts = [cut(symbol.data) for symbol in symbols]
     assert len(cuts) == FUNCTIONS and all(one.fits for one in cuts)
@@ -50,24 +53,34 @@ def test_the_notes_hold_no_surprise(real_objects: Path) -> None:
 
 def test_classes_and_their_certainty(images: list[ImageListing]) -> None:
     for image in images:
-        found = Counter(one.confidence or "unknown" for function in image.listing.functions
-                        for one in function.instructions)
+        found = Counter(
+            one.confidence or "unknown" for function in image.listing.functions for one in function.instructions
+        )
         total = found.total()
         assert (found["certain"] + found["likely"]) / total >= 0.95, image.image.origin
         assert found["certain"] / total >= 0.65, (image.image.origin, found)
 
 
 def test_branches_land_and_control_flow_is_known(images: list[ImageListing]) -> None:
-    branches = [one for image in images for function in image.listing.functions for one in function.instructions
-                if one.mnemonic in ("branch", "jump")]
+    branches = [
+        one
+        for image in images
+        for function in image.listing.functions
+        for one in function.instructions
+        if one.mnemonic in ("branch", "jump")
+    ]
     assert len(branches) == 636 and all(one.target for one in branches)
     assert all(flow_known(function) for image in images for function in image.listing.functions)
 
 
 def test_no_register_is_at_or_above_the_notes_count(images: list[ImageListing]) -> None:
     found = lint_images(images, RULES)
-    assert [one for result in found for one in (*result.findings, *result.observations)
-            if one.rule in ("open-table-registers", "register-count")] == []
+    assert [
+        one
+        for result in found
+        for one in (*result.findings, *result.observations)
+        if one.rule in ("open-table-registers", "register-count")
+    ] == []
     assert sum(result.unread for result in found) == 0
 
 
@@ -100,6 +113,10 @@ def test_the_stored_tables_are_as_measured(real_objects: Path) -> None:
     """And kernels, loops and registers agree with sources and notes: the script counts them."""
     result = subprocess.run(
         [sys.executable, str(ROOT / "tools" / "mtgpu" / "measure.py"), "--check"],
-        env={"MTGPU_OBJECTS": str(real_objects), "PATH": ""}, capture_output=True, text=True, check=False, timeout=300,
+        env={"MTGPU_OBJECTS": str(real_objects), "PATH": ""},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
     )
     assert (result.returncode, result.stderr) == (0, "")

@@ -26,7 +26,8 @@ def number_of(table: OpenTable, name: str, **operands: tuple[str, int]) -> int:
             bank, index = next(iter(field.banks.values())).partition("+")[0], 0
         code, more = next(
             (code, int(label.partition("+")[2] or 0))
-            for code, label in field.banks.items() if label.partition("+")[0] == bank
+            for code, label in field.banks.items()
+            if label.partition("+")[0] == bank
         )
         for bit, digit in zip(field.bank, code, strict=True):
             number = number & ~(1 << bit) | int(digit) << bit

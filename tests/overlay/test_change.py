@@ -72,8 +72,13 @@ def test_a_real_diff_and_the_real_patch(tmp_path: Path) -> None:
     file = tmp_path / "crt" / "mma.h"
     file.write_text(before)
     patch = difference(before, after, "crt/mma.h")
-    assert patch.splitlines()[2:] == ["@@ -2,3 +2,3 @@", " two", "-class f : public base<float, 32> {};",
-                                      "+class f : public base<float, 8> {};", " three"]  # fmt: skip
+    assert patch.splitlines()[2:] == [
+        "@@ -2,3 +2,3 @@",
+        " two",
+        "-class f : public base<float, 32> {};",
+        "+class f : public base<float, 8> {};",
+        " three",
+    ]
     subprocess.run(["patch", "-p1"], input=patch.encode(), cwd=tmp_path, check=True, capture_output=True)
     assert file.read_text() == after
     moved = "new first line\n" * 7 + before
@@ -85,12 +90,15 @@ def test_a_real_diff_and_the_real_patch(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("", "no hunk"), ("just words\n", "no hunk"), (f"@@ -1,{'9' * 5000} +1 @@\n-a\n+b\n", "no hunk"),
+        ("", "no hunk"),
+        ("just words\n", "no hunk"),
+        (f"@@ -1,{'9' * 5000} +1 @@\n-a\n+b\n", "no hunk"),
         ("@@ -1,2 +1,2 @@\n a\n", "cut off"),
-        ("@@ -0,0 +1 @@\n+x\n", "no line to be found by"), ("@@ -1 +1 @@\n a\n", "changes nothing"),
+        ("@@ -0,0 +1 @@\n+x\n", "no line to be found by"),
+        ("@@ -1 +1 @@\n a\n", "changes nothing"),
         ("--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n+b\n--- a/y\n+++ b/y\n@@ -1 +1 @@\n-a\n+b\n", "changes 2 files"),
     ],
-)  # fmt: skip
+)
 def test_bad_patches(text: str, said: str) -> None:
     with pytest.raises(BadDataFile, match=said):
         parse_patch(text, "p")

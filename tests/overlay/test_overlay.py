@@ -208,8 +208,22 @@ def test_the_command_with_a_change_without_effect(root: Path, tmp_path: Path, mo
     (line,) = [line for line in header.read_text(encoding="utf-8").splitlines() if line.startswith(old)]
     patch = tmp_path / "comment.patch"
     patch.write_text(f"@@ -1 +1 @@\n-{line}\n+{line.replace(old, new)}\n")
-    arguments = [str(kernel.folder), "--header", HEADER, "--patch", str(patch), "--toolchain", "sim", "--seed", "1",
-                 "--journal", "", "--json", "-o", "out"]  # fmt: skip
+    arguments = [
+        str(kernel.folder),
+        "--header",
+        HEADER,
+        "--patch",
+        str(patch),
+        "--toolchain",
+        "sim",
+        "--seed",
+        "1",
+        "--journal",
+        "",
+        "--json",
+        "-o",
+        "out",
+    ]
     result = CliRunner().invoke(overlay_command, arguments, obj=Console(), standalone_mode=False)
     assert (result.exception, result.return_value) == (None, 0), result.output
     assert "SIMULATED" in result.stderr

@@ -43,8 +43,13 @@ def _page(name: str) -> Any:
     if name == "report":
         return report_page(report_on(ReportRequest([LISTING], functions=1)), "0")
     document = json.loads((DATA / f"{name}.json").read_text("utf-8"))
-    makers = {"bisect": bisect_page, "bisect-profile": bisect_page, "why": why_page, "flags-search": search_page,
-              "bench": bench_page}  # fmt: skip
+    makers = {
+        "bisect": bisect_page,
+        "bisect-profile": bisect_page,
+        "why": why_page,
+        "flags-search": search_page,
+        "bench": bench_page,
+    }
     return makers[name](document)
 
 
@@ -159,9 +164,11 @@ def _nothing_is_cut_off(page: Any) -> None:
     width = round((210 - 2 * 16) / 25.4 * 96)  # CSS pixels; 16 mm as in page.css
     page.set_viewport_size({"width": width, "height": 1000})
     wide = page.eval_on_selector_all(
-        "main *", "(all, width) => all.filter(e => e.checkVisibility() && !e.closest('svg') && "
-        "e.getBoundingClientRect().right > width + 1).map(e => e.outerHTML.slice(0, 120))", width,
-    )  # fmt: skip
+        "main *",
+        "(all, width) => all.filter(e => e.checkVisibility() && !e.closest('svg') && "
+        "e.getBoundingClientRect().right > width + 1).map(e => e.outerHTML.slice(0, 120))",
+        width,
+    )
     assert not wide
     page.set_viewport_size(DESK)
 

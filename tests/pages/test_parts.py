@@ -96,14 +96,18 @@ def test_a_long_profile_is_a_small_page() -> None:
     width = total // islands
     result: dict[str, Any] = json.loads((DATA / "bisect-profile.json").read_text("utf-8"))
     words = ("GOOD", "BAD")
-    tested = [
-        {"first": at * width, "last": at * width + width - 1, "verdict": words[at % 2]} for at in range(islands)
-    ]
+    tested = [{"first": at * width, "last": at * width + width - 1, "verdict": words[at % 2]} for at in range(islands)]
     edges = [
-        {"execution": at * width, "from": words[(at + 1) % 2], "to": words[at % 2], "pass": f"pass {at}",
-         "function": "f(int)", "unresolved": []}
+        {
+            "execution": at * width,
+            "from": words[(at + 1) % 2],
+            "to": words[at % 2],
+            "pass": f"pass {at}",
+            "function": "f(int)",
+            "unresolved": [],
+        }
         for at in range(1, islands)
-    ]  # fmt: skip
+    ]
     culprit = {**result["culprit"], "execution": width, "total": total}
     changes = {"total": total, "tested": tested, "edges": edges, "monotone": False, "culprit": culprit}
     text = render_html(bisect_page({**result, **changes}))
@@ -186,8 +190,12 @@ def test_a_page_goes_through_a_pipe(tmp_path: Path) -> None:
 
 def test_a_place_that_cannot_be_is_told_before_the_work(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    for places in (Places(tmp_path), Places(tmp_path / "no" / "p.html"), Places(None, tmp_path / "file"),
-                   Places(None, tmp_path / "no" / "figures")):  # fmt: skip
+    for places in (
+        Places(tmp_path),
+        Places(tmp_path / "no" / "p.html"),
+        Places(None, tmp_path / "file"),
+        Places(None, tmp_path / "no" / "figures"),
+    ):
         with pytest.raises(PageNotWritten):
             places.check()
 

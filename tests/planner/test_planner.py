@@ -206,22 +206,32 @@ def test_examples_of_the_help_run() -> None:
 def test_text_has_the_tables() -> None:
     out = run_plan(ARGUMENTS[0]).stdout
     for part in (
-        "2 A + 4 B loads, 8 MMAs: 1.33", "37,396 with mcc's reserve", "8x1     32x256     1  8     8  0.89",
-        "limited by shared memory", "stride 32 x 4 bytes, 4 bytes a lane: 32 cycles", "all: 256 MiB, does not fit",
+        "2 A + 4 B loads, 8 MMAs: 1.33",
+        "37,396 with mcc's reserve",
+        "8x1     32x256     1  8     8  0.89",
+        "limited by shared memory",
+        "stride 32 x 4 bytes, 4 bytes a lane: 32 cycles",
+        "all: 256 MiB, does not fit",
         "67.7 TFLOPS at 1.5 GHz",
-    ):  # fmt: skip
+    ):
         assert part in out, part
 
 
 @pytest.mark.parametrize(
     "arguments",
     [
-        ["--tile", "256x256"], ["--tile", "0x256x32"], ["--tile", "a"], ["--warps", "4x2x1"], ["--warps", "3x2"],
-        ["--problem", "8191x8192x16384"], ["--problem", "16777216x16777216x32"], ["--epilogue-stride", "99999999"],
+        ["--tile", "256x256"],
+        ["--tile", "0x256x32"],
+        ["--tile", "a"],
+        ["--warps", "4x2x1"],
+        ["--warps", "3x2"],
+        ["--problem", "8191x8192x16384"],
+        ["--problem", "16777216x16777216x32"],
+        ["--epilogue-stride", "99999999"],
         ["--fragment", "1x1x1", "--warp-threads", "1", "--tile", "1x1x1", "--warps", "1x1"],
     ],
     ids=" ".join,
-)  # fmt: skip
+)
 def test_bad_input_is_a_usage_error(arguments: list[str]) -> None:
     result = run_plan(arguments)
     assert isinstance(result.exception, UsageError)

@@ -53,10 +53,16 @@ def execute(*command: str | Path, cwd: Path, env: Mapping[str, str | None] | Non
     """Run a command with `env` added to the environment; None as a value removes."""
     environment = {**os.environ, "PYTHONSAFEPATH": "1", **(env or {})}
     ran = subprocess.run(
-        [*map(str, command)], cwd=cwd, capture_output=True, encoding="utf-8", errors="replace", check=False,
-        env={name: value for name, value in environment.items() if value is not None}, stdin=subprocess.DEVNULL,
+        [*map(str, command)],
+        cwd=cwd,
+        capture_output=True,
+        encoding="utf-8",
+        errors="replace",
+        check=False,
+        env={name: value for name, value in environment.items() if value is not None},
+        stdin=subprocess.DEVNULL,
         timeout=STEP_TIMEOUT_S,
-    )  # fmt: skip
+    )
     return Ran(shlex.join(map(str, command)), ran.returncode, ran.stdout, ran.stderr)
 
 
@@ -160,15 +166,21 @@ def _with_pipx(place: Path, wheel: Path) -> None:
 def _with_uv(place: Path, wheel: Path) -> None:
     folders = {"UV_CACHE_DIR": "cache", "UV_TOOL_DIR": "tools", "UV_TOOL_BIN_DIR": "bin"}
     must(
-        sys.executable, "-m", "uv", "tool", "install", "--python", sys.executable, wheel, cwd=place,
+        sys.executable,
+        "-m",
+        "uv",
+        "tool",
+        "install",
+        "--python",
+        sys.executable,
+        wheel,
+        cwd=place,
         env={name: str(place / folder) for name, folder in folders.items()},
-    )  # fmt: skip
+    )
 
 
 @pytest.fixture(scope="session", params=INSTALLERS)
-def installed(
-    request: pytest.FixtureRequest, once: Callable[[str, Callable[[Path], None]], Path], wheel: Path
-) -> Path:
+def installed(request: pytest.FixtureRequest, once: Callable[[str, Callable[[Path], None]], Path], wheel: Path) -> Path:
     """The folder of an installation of the wheel; bin/mccprobe in it is the command."""
     make = {"pip": _with_pip, "pipx": _with_pipx, "uv": _with_uv}[request.param]
     return once(request.param, lambda place: make(place, wheel))

@@ -50,9 +50,7 @@ def test_it_follows_the_schema_of_the_forge(workflow: Path, execute: Callable[..
 
 def test_an_auditor_finds_nothing(workflow: Path, execute: Callable[..., Any], tmp_path: Path) -> None:
     zizmor = Path(sys.executable).parent / "zizmor"
-    ran = execute(
-        zizmor, "--offline", "--no-progress", "--config", ROOT / ".github/zizmor.yml", workflow, cwd=tmp_path
-    )
+    ran = execute(zizmor, "--offline", "--no-progress", "--config", ROOT / ".github/zizmor.yml", workflow, cwd=tmp_path)
     assert ran.code == 0, ran
 
 

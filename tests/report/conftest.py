@@ -60,9 +60,14 @@ def final_kernel(writer: ModuleType) -> dict[str, Any]:
 def mublas_kernel(writer: ModuleType) -> dict[str, Any]:
     """And of muBLAS."""
     kernel: dict[str, Any] = writer.mtgpu_kernel(
-        MUBLAS, temp_reg_count=250, shared_reg_count=74, shared_memory_size=65_664, has_barrier=True,
-        internal_reg_count=0, max_block_size=512,
-    )  # fmt: skip
+        MUBLAS,
+        temp_reg_count=250,
+        shared_reg_count=74,
+        shared_memory_size=65_664,
+        has_barrier=True,
+        internal_reg_count=0,
+        max_block_size=512,
+    )
     return kernel
 
 

@@ -53,8 +53,13 @@ def test_assembly_text_gives_every_number_of_the_article(assembly: Path) -> None
     (kernel,) = report(assembly).to_dict()["kernels"]
     assert (kernel["name"], kernel["target"], kernel["source_format"]) == (FINAL, "mp_22", "mtgpu-asm")
     assert kernel["registers"] == {
-        "temp": 126, "attribute": 2, "shared": 25, "internal": 2, "slot": 0, "coefficient": 0,
-    }  # fmt: skip
+        "temp": 126,
+        "attribute": 2,
+        "shared": 25,
+        "internal": 2,
+        "slot": 0,
+        "coefficient": 0,
+    }
     assert kernel["shared_memory_bytes"] == 37_396
     assert kernel["shared_memory"]["declared_bytes"] == 37_376
     assert kernel["shared_memory"]["certainty"] == "known", "the listing's symbol says it"
@@ -64,15 +69,19 @@ def test_assembly_text_gives_every_number_of_the_article(assembly: Path) -> None
     assert kernel["instructions"] == 6
     assert kernel["instruction_mix"]["pipes"]["MMA"] == 1
     assert [entry["model"] for entry in kernel["occupancy"]] == [
-        "article-optimistic", "article-conservative", "public-limits",
-    ]  # fmt: skip
+        "article-optimistic",
+        "article-conservative",
+        "public-limits",
+    ]
 
 
 def test_a_bundle_gives_each_kernel_for_each_architecture(bundle: Path) -> None:
     kernels = report(bundle).to_dict()["kernels"]
     assert [(kernel["name"], kernel["target"]) for kernel in kernels] == [
-        (FINAL, "mp_22"), (MUBLAS, "mp_22"), (FINAL, "mp_31"),
-    ]  # fmt: skip
+        (FINAL, "mp_22"),
+        (MUBLAS, "mp_22"),
+        (FINAL, "mp_31"),
+    ]
     assert kernels[2]["unknown_keys"] == [".surprise"]
     assert kernels[2]["raw"][".surprise"] == 3
     assert kernels[1]["occupancy"][0]["block_size"] == 512

@@ -27,23 +27,27 @@ def ledger_of(target: RuleTarget) -> TrialLedger:
         (["script(BAD GOOD) if n == 8"], 0, (FLAKY,)),
         (["script(UNRESOLVED BAD BAD) if n == 8"], 0, ("the bad end (limit 8) gave no verdict in 1 of 3 runs",)),
         (
-            ["script(UNRESOLVED BAD GOOD) if n == 8"], 0,
+            ["script(UNRESOLVED BAD GOOD) if n == 8"],
+            0,
             (FLAKY, "the bad end (limit 8) gave no verdict in 1 of 3 runs"),
         ),
         (
-            ["unbuildable(no room) if n == 0", "script(UNRESOLVED GOOD BAD) if n == 8"], 1,
+            ["unbuildable(no room) if n == 0", "script(UNRESOLVED GOOD BAD) if n == 8"],
+            1,
             (
                 "limit 0 gives no verdict (no room); the good end is limit 1, the lowest found that is GOOD",
-                FLAKY, "the bad end (limit 8) gave no verdict in 1 of 3 runs",
+                FLAKY,
+                "the bad end (limit 8) gave no verdict in 1 of 3 runs",
             ),
         ),
         (
-            ["unresolved(timeout) if n <= 1", "bad if n == 8"], 2,
+            ["unresolved(timeout) if n <= 1", "bad if n == 8"],
+            2,
             ("limit 0 gives no verdict (timeout); the good end is limit 2, the lowest found that is GOOD",),
         ),
     ],
     ids=["none", "flaky", "silent once", "both", "all three", "good end moved"],
-)  # fmt: skip
+)
 def test_every_note_of_the_ends_is_told_in_order(rules: list[str], good: int, notes: tuple[str, ...]) -> None:
     ends = check_ends(ledger_of(RuleTarget(8, parse_rules(rules))), Settings(endpoint_repeats=3))
     assert (ends.good, ends.bad, ends.flaky) == (good, 8, FLAKY in notes)

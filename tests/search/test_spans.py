@@ -21,17 +21,24 @@ def log(*asked: tuple[int, Verdict]) -> list[Trial]:
 def test_neighbours_of_one_verdict_are_one_span_and_a_gap_parts_them() -> None:
     asked = [(9, BAD), (0, GOOD), (1, GOOD), (2, GOOD), (4, GOOD), (5, UNRESOLVED), (8, BAD)]
     assert verdict_spans(log(*asked)) == (
-        Span(0, 2, GOOD), Span(4, 4, GOOD), Span(5, 5, UNRESOLVED), Span(8, 9, BAD),
-    )  # fmt: skip
+        Span(0, 2, GOOD),
+        Span(4, 4, GOOD),
+        Span(5, 5, UNRESOLVED),
+        Span(8, 9, BAD),
+    )
 
 
 @pytest.mark.parametrize(
     ("answers", "verdict"),
     [
-        ([GOOD, BAD], BAD), ([BAD, GOOD], BAD), ([UNRESOLVED, GOOD], GOOD), ([GOOD, UNRESOLVED], GOOD),
-        ([UNRESOLVED, UNRESOLVED], UNRESOLVED), ([UNRESOLVED, BAD, UNRESOLVED], BAD),
+        ([GOOD, BAD], BAD),
+        ([BAD, GOOD], BAD),
+        ([UNRESOLVED, GOOD], GOOD),
+        ([GOOD, UNRESOLVED], GOOD),
+        ([UNRESOLVED, UNRESOLVED], UNRESOLVED),
+        ([UNRESOLVED, BAD, UNRESOLVED], BAD),
     ],
-)  # fmt: skip
+)
 def test_of_several_answers_bad_counts_before_good_before_none(answers: list[Verdict], verdict: Verdict) -> None:
     assert verdict_spans(log(*((3, answer) for answer in answers))) == (Span(3, 3, verdict),)
 

@@ -38,11 +38,18 @@ def is_minimal(subset: frozenset[int], test: Test) -> bool:
 @pytest.mark.parametrize(
     "sets",
     [
-        [{3}], [{2, 17}], [{0, 9, 19}], [{4}, {11}], [{4}, {11}, {12}], [{1, 2}, {18, 19}], [{1, 2}, {1, 19}],
-        [{7}, {1, 2, 3}], [set(range(20))],
+        [{3}],
+        [{2, 17}],
+        [{0, 9, 19}],
+        [{4}, {11}],
+        [{4}, {11}, {12}],
+        [{1, 2}, {18, 19}],
+        [{1, 2}, {1, 19}],
+        [{7}, {1, 2, 3}],
+        [set(range(20))],
     ],
     ids=str,
-)  # fmt: skip
+)
 def test_singles_pairs_triples_and_several(sets: list[set[int]]) -> None:
     result = minimal_sets(range(20), needs(*sets))
     assert found(result) == {frozenset(each) for each in sets}

@@ -547,9 +547,7 @@ def test_half_conversions_agree(sim: Sim) -> None:
 
 
 def test_verbose_goes_to_stderr(sim: Sim) -> None:
-    program = sim.build(
-        PRELUDE + "template <int N> __global__ void k() {}\nint main() { k<3><<<dim3(1, 2), 4>>>(); }"
-    )
+    program = sim.build(PRELUDE + "template <int N> __global__ void k() {}\nint main() { k<3><<<dim3(1, 2), 4>>>(); }")
     ran = sim.run(program, VERBOSE="1")
     assert ran.stdout == ""
     assert "launch k<3> grid (1,2,1) block (4,1,1)" in ran.stderr
@@ -596,9 +594,7 @@ def test_bundle_id_with_several_hyphens(sim: Sim) -> None:
 
 
 def test_missing_kernel(sim: Sim) -> None:
-    source = TRIVIAL.replace(
-        "__global__ void k() {}", "#ifdef X\n#define k other\n#endif\n__global__ void k() {}"
-    )
+    source = TRIVIAL.replace("__global__ void k() {}", "#ifdef X\n#define k other\n#endif\n__global__ void k() {}")
     ran = sim.run(sim.build(source, device=["-DX"]))
     assert ran.code == 125 and "TRAP missing kernel" in ran.stderr and "_Z1kv" in ran.stderr, ran
 
@@ -735,9 +731,7 @@ def test_too_few_lanes(sim: Sim) -> None:
 
 
 def test_lanes_in_different_operations(sim: Sim) -> None:
-    message = sim.trap(
-        one_tile("if (threadIdx.x == 70) __syncwarp();", threads=128), "divergent WMMA operation"
-    )
+    message = sim.trap(one_tile("if (threadIdx.x == 70) __syncwarp();", threads=128), "divergent WMMA operation")
     assert "lane 0 is in load_matrix_sync(matrix_a)<16,16,16>, lane 70 in __syncwarp" in message
 
 
@@ -821,9 +815,7 @@ def test_barrier_orders_memory(sim: Sim) -> None:
 
 
 def test_crash_says_where(sim: Sim) -> None:
-    ran = sim.run(
-        sim.build(kernel_only("if (threadIdx.x == 9) *(volatile int *)(size_t)p[0] = 1; p[0] = 64;", 32))
-    )
+    ran = sim.run(sim.build(kernel_only("if (threadIdx.x == 9) *(volatile int *)(size_t)p[0] = 1; p[0] = 64;", 32)))
     assert ran.code == -11, ran
     assert "kernel k block (0,0,0) thread 9: invalid access to address" in ran.stderr
 

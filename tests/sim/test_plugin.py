@@ -190,9 +190,7 @@ def test_exactly_one_fma_of_each_kernel_is_corrupted(cc: Compiler, tmp_path: Pat
 
 @pytest.mark.parametrize("level", ["-O1", "-O2", "-O3"])
 @pytest.mark.parametrize("mode", ["one", "all"])
-def test_corrupted_code_passes_the_machine_verifier(
-    cc: Compiler, tmp_path: Path, level: str, mode: str
-) -> None:
+def test_corrupted_code_passes_the_machine_verifier(cc: Compiler, tmp_path: Path, level: str, mode: str) -> None:
     log = tmp_path / "faults.jsonl"
     env = {"MCCSIM_FAULT_LOG": str(log), "MCCSIM_FAULTS": mode}
     cc.device(*FLAG, "-mllvm", "-verify-machineinstrs", level=level, env=env)
@@ -238,9 +236,7 @@ def test_host_object_never_changes(cc: Compiler) -> None:
 
 
 def test_armed_without_an_eligible_instruction_is_the_normal_schedule(cc: Compiler) -> None:
-    text = (
-        "__attribute__((global)) void k(int *c, int n) { for (int i = 0; i < n; i++) c[i] = c[i] * n + i; }"
-    )
+    text = "__attribute__((global)) void k(int *c, int n) { for (int i = 0; i < n; i++) c[i] = c[i] * n + i; }"
     cc.source.write_text(text, encoding="utf-8")
     plain, _ = cc.device()
     armed, messages = cc.device(*FLAG)

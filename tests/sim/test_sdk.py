@@ -64,9 +64,7 @@ def jobs_of(text: str) -> list[list[str]]:
 
 
 def listed(sdk: SimSdk, path: str) -> list[str]:
-    return call(
-        sdk.root / "bin" / "clang-offload-bundler", "--type=o", f"--inputs={path}", "--list"
-    ).stdout.split()
+    return call(sdk.root / "bin" / "clang-offload-bundler", "--type=o", f"--inputs={path}", "--list").stdout.split()
 
 
 def repository_kernel() -> tuple[str, str]:
@@ -139,9 +137,7 @@ def test_damaged_sdk_is_built_again(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert [p.name for p in (tmp_path / "cache/sim").iterdir() if p.name.startswith(".")] == []
 
 
-def test_source_error_is_reported_with_the_compilers_words(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_source_error_is_reported_with_the_compilers_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     source = small_sources(tmp_path / "src")
     (source / "runtime/empty.cpp").write_text("int broken(", encoding="utf-8")
     monkeypatch.setattr(build, "_HERE", source)
@@ -269,9 +265,7 @@ def test_another_compiler_than_clang_14_is_refused(tmp_path: Path) -> None:
 
 def test_version(sdk: SimSdk) -> None:
     lines = call(sdk.mcc, "--version").stdout.splitlines()
-    assert re.fullmatch(
-        r"mccprobe-sim version \d+\.\d+\.\d+ \(clang version 14\.\d+\.\d+\) SIMULATED", lines[0]
-    )
+    assert re.fullmatch(r"mccprobe-sim version \d+\.\d+\.\d+ \(clang version 14\.\d+\.\d+\) SIMULATED", lines[0])
     assert "clang version 14." in lines[1]
     assert "Target: x86_64-unknown-linux-gnu" in lines
     assert f"InstalledDir: {sdk.root}/bin" in lines
@@ -320,12 +314,20 @@ def test_front_end_flags_of_mcc_are_accepted(sdk: SimSdk, work: Path, flag: str)
 @pytest.mark.parametrize(
     "flags",
     [
-        "-rdc=true -c", "-rdc=true -dc", "-dc", "-c -fgpu-rdc", "-c --cuda-gpu-arch mp_22", "-c --offload-arch mp_22",
-        "-c -mathx-disable-fp64", "-c -U__CUDA__ -fPIC -w", "-c -mllvm unroll-threshold=5000",
-        "-c -mllvm pragma-unroll-threshold=100000", "-c -mllvm -enable-ldma-index",
+        "-rdc=true -c",
+        "-rdc=true -dc",
+        "-dc",
+        "-c -fgpu-rdc",
+        "-c --cuda-gpu-arch mp_22",
+        "-c --offload-arch mp_22",
+        "-c -mathx-disable-fp64",
+        "-c -U__CUDA__ -fPIC -w",
+        "-c -mllvm unroll-threshold=5000",
+        "-c -mllvm pragma-unroll-threshold=100000",
+        "-c -mllvm -enable-ldma-index",
         "-c -mllvm -mtgpu-enable-const-calc=0",
     ],
-)  # fmt: skip
+)
 def test_flags_of_public_builds_are_accepted(sdk: SimSdk, work: Path, flags: str) -> None:
     """torch_musa, mutlass and other public MUSA builds: no word about them, and the same object."""
     call(sdk.mcc, "-c", "k.mu", "-o", "plain.o")
@@ -360,8 +362,17 @@ def test_device_ir_and_a_bundle_of_it(sdk: SimSdk, work: Path) -> None:
         mark = "; __CLANG_OFFLOAD_BUNDLE____"
         bundle += f"\n{mark}START__ {DEVICE_ID}{arch}\n{text}\n{mark}END__ {DEVICE_ID}{arch}\n"
     (work / "bundle.ll").write_text(bundle, encoding="utf-8")
-    call(sdk.mcc, "-c", "-x", "ir", "bundle.ll", "--musa-device-only", *(f"--offload-arch={a}" for a in archs), "-o",
-         "k.fb")  # fmt: skip
+    call(
+        sdk.mcc,
+        "-c",
+        "-x",
+        "ir",
+        "bundle.ll",
+        "--musa-device-only",
+        *(f"--offload-arch={a}" for a in archs),
+        "-o",
+        "k.fb",
+    )
     assert listed(sdk, "k.fb") == [HOST_ID, *(DEVICE_ID + arch for arch in archs)]
     for arch in archs:
         call(sdk.mcc, "-S", "-x", "ir", "bundle.ll", "--musa-device-only", f"--offload-arch={arch}", "-o", "one.s")
@@ -383,9 +394,7 @@ def test_device_only_object_is_a_raw_bundle_of_elf_images(sdk: SimSdk, work: Pat
     assert data[:24] == b"__CLANG_OFFLOAD_BUNDLE__"
     assert struct.unpack_from("<Q", data, 24) == (4,)
     bundler = sdk.root / "bin/clang-offload-bundler"
-    call(
-        bundler, "--unbundle", "--type=o", f"--targets={DEVICE_ID}mp_31", "--inputs=k.fb", "--outputs=k.mubin"
-    )
+    call(bundler, "--unbundle", "--type=o", f"--targets={DEVICE_ID}mp_31", "--inputs=k.fb", "--outputs=k.mubin")
     image = (work / "k.mubin").read_bytes()
     assert image[:4] == b"\x7fELF"
     assert struct.unpack_from("<HH", image, 16) == (3, 62)  # ET_DYN, EM_X86_64
@@ -441,9 +450,7 @@ def test_dependencies_come_from_one_job(sdk: SimSdk, work: Path) -> None:
 def test_host_sources_objects_and_response_files(sdk: SimSdk, work: Path) -> None:
     (work / "a.cpp").write_text(HOST_ONLY, encoding="utf-8")
     (work / "sub dir").mkdir()
-    (work / "sub dir/m.c").write_text(
-        "int helper2(void);\nint main(void) { return helper2(); }\n", encoding="utf-8"
-    )
+    (work / "sub dir/m.c").write_text("int helper2(void);\nint main(void) { return helper2(); }\n", encoding="utf-8")
     (work / "b.x").write_text(
         'extern "C" int helper2(); int helper(); int helper2() { return helper(); }', encoding="utf-8"
     )
@@ -491,9 +498,7 @@ def test_kept_intermediate_files(sdk: SimSdk, work: Path) -> None:
 
 def test_mllvm_reaches_both_jobs_and_xarch_only_one(sdk: SimSdk, work: Path) -> None:
     args = ["-mllvm", "-enable-misched=false", "-Xarch_device", "-DONE", "-Xarch_host", "-DTWO"]
-    device, host = (
-        job for job in jobs_of(call(sdk.mcc, "-###", "-c", "k.mu", *args).stderr) if "-cc1" in job
-    )
+    device, host = (job for job in jobs_of(call(sdk.mcc, "-###", "-c", "k.mu", *args).stderr) if "-cc1" in job)
     assert "-enable-misched=false" in device and "-enable-misched=false" in host
     assert ("ONE" in device, "TWO" in device) == (True, False)
     assert ("ONE" in host, "TWO" in host) == (False, True)
@@ -545,9 +550,7 @@ def test_printed_jobs_replayed_give_identical_files(sdk: SimSdk, work: Path, arg
 
 
 def test_printed_jobs_have_clangs_form(sdk: SimSdk, work: Path) -> None:
-    lines = call(
-        sdk.mcc, "-###", "--offload-arch=mp_22", "-O3", "k.mu", "-lmusart", "-o", "k"
-    ).stderr.splitlines()
+    lines = call(sdk.mcc, "-###", "--offload-arch=mp_22", "-O3", "k.mu", "-lmusart", "-o", "k").stderr.splitlines()
     header = [line for line in lines if not line.startswith(' "')]
     assert [line.split(":")[0] for line in header[-3:]] == ["Target", "Thread model", "InstalledDir"]
     assert "SIMULATED" in header[0]

@@ -65,8 +65,13 @@ def ran(
     threads, steps, table = drawn
     done = subprocess.run(
         [program, str(threads), str(steps)],
-        input=table, env=env, capture_output=True, text=True, timeout=TIMEOUT_S, check=False,
-    )  # fmt: skip
+        input=table,
+        env=env,
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT_S,
+        check=False,
+    )
     said = re.sub(r"[0-9.]+ ms", "TIME", done.stderr)
     return done.returncode, done.stdout, said, json.loads(report.read_text()) if report else None
 

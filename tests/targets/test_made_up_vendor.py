@@ -72,9 +72,7 @@ def test_bisect_finds_the_planted_fault(call_cli: Cli, tmp_path: Path, monkeypat
     assert "--stop-after=5" in bad and "-O9" in bad
 
 
-def test_without_a_counter_nothing_is_bisected(
-    call_cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_a_counter_nothing_is_bisected(call_cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "sums.c").write_text("area = 6 * 7\n", "utf-8")
     toolchain = registry.target("tern").find(Wanted(tmp_path)).toolchain

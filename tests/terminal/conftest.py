@@ -31,9 +31,15 @@ class Terminal:
         self.shown = b""
         fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
         self.process = subprocess.Popen(
-            argv, cwd=cwd, env=dict(env), stdin=slave, stdout=slave, stderr=slave, start_new_session=True,
+            argv,
+            cwd=cwd,
+            env=dict(env),
+            stdin=slave,
+            stdout=slave,
+            stderr=slave,
+            start_new_session=True,
             preexec_fn=_own_terminal,
-        )  # fmt: skip
+        )
         os.close(slave)
 
     def read(self, wait_s: float) -> bytes:

@@ -213,7 +213,11 @@ def test_no_value_costs_a_heavy_library(line: str, root: Path) -> None:
         "print(sorted(heavy & set(sys.modules)), file=sys.stderr)"
     )
     words = f"mccprobe {line}"
-    env = {**os.environ, "COMP_WORDS": words, "_MCCPROBE_COMPLETE": "bash_complete",
-           "COMP_CWORD": str(len(words.split()) - (not words.endswith(" ")))}  # fmt: skip
+    env = {
+        **os.environ,
+        "COMP_WORDS": words,
+        "_MCCPROBE_COMPLETE": "bash_complete",
+        "COMP_CWORD": str(len(words.split()) - (not words.endswith(" "))),
+    }
     done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True, cwd=root)
     assert done.stderr.strip() == "[]"

@@ -80,9 +80,18 @@ def test_the_latest_steps_count() -> None:
 
 @pytest.mark.parametrize(
     ("seconds", "text"),
-    [(0, "0.1 s"), (0.44, "0.4 s"), (12.4, "12 s"), (99, "99 s"), (100, "2 min"), (3000, "50 min"), (4800, "80 min"),
-     (7200, "2 h"), (8400, "2 h 20 min")],
-)  # fmt: skip
+    [
+        (0, "0.1 s"),
+        (0.44, "0.4 s"),
+        (12.4, "12 s"),
+        (99, "99 s"),
+        (100, "2 min"),
+        (3000, "50 min"),
+        (4800, "80 min"),
+        (7200, "2 h"),
+        (8400, "2 h 20 min"),
+    ],
+)
 def test_durations_for_people(seconds: float, text: str) -> None:
     assert duration(seconds) == text
 

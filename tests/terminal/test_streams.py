@@ -173,9 +173,18 @@ def test_a_bisection_on_a_terminal_says_what_is_left(on_terminal: Callable[..., 
         '#include <stdio.h>\nint main(void) { volatile int x = 3; printf("%d\\n", x * 2); return 0; }\n', "utf-8"
     )
     opened = on_terminal(
-        "bisect", "寄存器.c", "--toolchain", "clang", "--compiler", "clang-14", "--oracle", "./check.sh",
-        "--", "-O2", columns=80,
-    )  # fmt: skip
+        "bisect",
+        "寄存器.c",
+        "--toolchain",
+        "clang",
+        "--compiler",
+        "clang-14",
+        "--oracle",
+        "./check.sh",
+        "--",
+        "-O2",
+        columns=80,
+    )
     script = tmp_path / "check.sh"
     script.write_text('#!/bin/sh\n[ "$("$1")" = 6 ]\n', encoding="utf-8")
     script.chmod(0o755)
@@ -198,7 +207,7 @@ def test_an_interrupt_leaves_a_clean_terminal(
     (tmp_path / "a.c").write_text("int main(void) { return 0; }\n", encoding="utf-8")
     opened = on_terminal(
         "bisect", "a.c", "--toolchain", "clang", "--compiler", "clang-14", "--oracle", f"{check}", "--", "-O2"
-    )  # fmt: skip
+    )
     opened.until("...")
     opened.resize(30)
     deadline = 100

@@ -39,9 +39,28 @@ int main() {
 
 
 def test_arguments_of_mcc_are_left_out() -> None:
-    given = ["-O3", "--offload-arch=mp_22", "-mtgpu", "-Od3", "-mllvm", "-mtgpu-opt-level=1", "-mllvm",
-             "--FenceSetting=mixed", "-mllvm", "-misched=mtgpu-max-ilp", "-mllvm", "-enable-misched=false",
-             "-DTILE=8", "-x", "musa", "-o", "out", "-c", "-lmusart", "-fmusa-flush-denormals-to-zero"]  # fmt: skip
+    given = [
+        "-O3",
+        "--offload-arch=mp_22",
+        "-mtgpu",
+        "-Od3",
+        "-mllvm",
+        "-mtgpu-opt-level=1",
+        "-mllvm",
+        "--FenceSetting=mixed",
+        "-mllvm",
+        "-misched=mtgpu-max-ilp",
+        "-mllvm",
+        "-enable-misched=false",
+        "-DTILE=8",
+        "-x",
+        "musa",
+        "-o",
+        "out",
+        "-c",
+        "-lmusart",
+        "-fmusa-flush-denormals-to-zero",
+    ]
     assert device_arguments(given) == ["-O3", "-mllvm", "-enable-misched=false", "-DTILE=8"]
 
 

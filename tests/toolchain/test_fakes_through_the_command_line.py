@@ -59,9 +59,20 @@ def kernel(tmp_path: Path) -> Path:
 
 def bisected(run_cli: RunCli, compiler: str, program: Path, *more: str, **env: str) -> dict[str, Any]:
     run = run_cli(
-        "bisect", program, "--toolchain", "clang", "--compiler", compiler, FAULT, "--json", *more, "--", "-O2",
-        cwd=Path.cwd(), env={"FAKE_SDK": None, **env},
-    )  # fmt: skip
+        "bisect",
+        program,
+        "--toolchain",
+        "clang",
+        "--compiler",
+        compiler,
+        FAULT,
+        "--json",
+        *more,
+        "--",
+        "-O2",
+        cwd=Path.cwd(),
+        env={"FAKE_SDK": None, **env},
+    )
     assert run.code == 0, run
     document: dict[str, Any] = json.loads(run.stdout)
     return document
@@ -93,9 +104,19 @@ def test_a_limit_that_cannot_be_built_is_unresolved_and_no_one_is_called_found(
 
 def test_a_compiler_that_gives_other_objects_is_called_so(run_cli: RunCli, fake: Fake, program: Path) -> None:
     run = run_cli(
-        "bisect", program, "--toolchain", "clang", "--compiler", fake("mcc_gives_other_objects"), FAULT,
-        "--json", "--", "-O2", cwd=Path.cwd(), env={"FAKE_SDK": None},
-    )  # fmt: skip
+        "bisect",
+        program,
+        "--toolchain",
+        "clang",
+        "--compiler",
+        fake("mcc_gives_other_objects"),
+        FAULT,
+        "--json",
+        "--",
+        "-O2",
+        cwd=Path.cwd(),
+        env={"FAKE_SDK": None},
+    )
     assert json.loads(run.stdout)["status"] == "non-deterministic", run
 
 
@@ -125,9 +146,18 @@ def test_a_compiler_that_cannot_be_bisected(
 ) -> None:
     flag = FAULT if name == "mcc_ignores_the_limit" else "--flag=-enable-newgvn"
     run = run_cli(
-        "bisect", program, "--toolchain", "clang", "--compiler", fake(name), flag,
-        "--", "-O2", cwd=Path.cwd(), env={"FAKE_SDK": None},
-    )  # fmt: skip
+        "bisect",
+        program,
+        "--toolchain",
+        "clang",
+        "--compiler",
+        fake(name),
+        flag,
+        "--",
+        "-O2",
+        cwd=Path.cwd(),
+        env={"FAKE_SDK": None},
+    )
     assert run.code == 3 and message in run.stderr, run
     assert "front end" not in run.stdout + run.stderr
 
@@ -136,9 +166,18 @@ def test_why_gives_the_exit_code_of_a_compiler_whose_limit_has_no_effect(
     run_cli: RunCli, fake: Fake, program: Path
 ) -> None:
     run = run_cli(
-        "why", program, "--toolchain", "clang", "--compiler", fake("mcc_ignores_the_limit"), FAULT,
-        "--", "-O2", cwd=Path.cwd(), env={"FAKE_SDK": None},
-    )  # fmt: skip
+        "why",
+        program,
+        "--toolchain",
+        "clang",
+        "--compiler",
+        fake("mcc_ignores_the_limit"),
+        FAULT,
+        "--",
+        "-O2",
+        cwd=Path.cwd(),
+        env={"FAKE_SDK": None},
+    )
     assert run.code == 3 and "the limit has no effect in this compiler" in run.stdout + run.stderr, run
     assert "front end" not in run.stdout
 
@@ -150,9 +189,19 @@ def test_a_source_that_no_pass_changes_is_no_fault_of_the_limit(
     source = tmp_path / "nothing.c"
     source.write_text('int puts(const char *);\nint main(void) { return puts("GOOD") < 0; }\n', encoding="utf-8")
     run = run_cli(
-        "bisect", source, "--toolchain", "clang", "--compiler", fake("mcc_ok"), FAULT, "--json", "--", *level,
-        cwd=Path.cwd(), env={"FAKE_SDK": None, "FAKE_FAULT_AT": "0"},
-    )  # fmt: skip
+        "bisect",
+        source,
+        "--toolchain",
+        "clang",
+        "--compiler",
+        fake("mcc_ok"),
+        FAULT,
+        "--json",
+        "--",
+        *level,
+        cwd=Path.cwd(),
+        env={"FAKE_SDK": None, "FAKE_FAULT_AT": "0"},
+    )
     assert run.code == 1 and json.loads(run.stdout)["status"] == "wrong-at-zero", run
 
 
@@ -160,9 +209,18 @@ def test_a_source_that_does_not_compile(run_cli: RunCli, fake: Fake, tmp_path: P
     broken = tmp_path / "broken.c"
     broken.write_text("int main(void) { return nowhere; }\n", encoding="utf-8")
     run = run_cli(
-        "bisect", broken, "--toolchain", "clang", "--compiler", fake("mcc_ok"), FAULT, "--", "-O2",
-        cwd=Path.cwd(), env={"FAKE_SDK": None},
-    )  # fmt: skip
+        "bisect",
+        broken,
+        "--toolchain",
+        "clang",
+        "--compiler",
+        fake("mcc_ok"),
+        FAULT,
+        "--",
+        "-O2",
+        cwd=Path.cwd(),
+        env={"FAKE_SDK": None},
+    )
     assert run.code == 4 and "use of undeclared identifier 'nowhere'" in run.stderr, run
 
 
@@ -170,9 +228,21 @@ def test_a_compiler_that_changed_is_not_resumed(run_cli: RunCli, fake: Fake, pro
     env = {"FAKE_STATE": str(tmp_path / "state")}
     out = tmp_path / "run"
     begun = run_cli(
-        "bisect", program, "--toolchain", "clang", "--compiler", fake("mcc_other_version"), FAULT, "-o", out, "--json",
-        "--", "-O2", cwd=Path.cwd(), env={"FAKE_SDK": None, **env},
-    )  # fmt: skip
+        "bisect",
+        program,
+        "--toolchain",
+        "clang",
+        "--compiler",
+        fake("mcc_other_version"),
+        FAULT,
+        "-o",
+        out,
+        "--json",
+        "--",
+        "-O2",
+        cwd=Path.cwd(),
+        env={"FAKE_SDK": None, **env},
+    )
     assert begun.code == 3 and json.loads(begun.stdout)["code"] == "compiler-changed", begun
     assert "changed while the run was going on: it was mcc version 3.1.1, it is mcc version 3.1." in begun.stderr
     run = run_cli("bisect", "--resume", out, cwd=Path.cwd(), env={"FAKE_SDK": None, **env})
@@ -186,12 +256,32 @@ def test_a_cu_source_is_bisected_with_mcc(run_cli: RunCli, fake: Fake, sdk: Path
     """The arguments are those of public builds: gen.sh's, the architecture in two words, -rdc=true -dc."""
     source = tmp_path / "answer.cu"
     source.write_text(DEVICE_PROGRAM, encoding="utf-8")
-    command = ("mcc", source, "-o", "X.elf", "-rdc=true", "-dc", "--cuda-device-only", "-mtgpu", "--cuda-gpu-arch",
-               "mp_22", "-O2", "-lmusart")  # fmt: skip
+    command = (
+        "mcc",
+        source,
+        "-o",
+        "X.elf",
+        "-rdc=true",
+        "-dc",
+        "--cuda-device-only",
+        "-mtgpu",
+        "--cuda-gpu-arch",
+        "mp_22",
+        "-O2",
+        "-lmusart",
+    )
     run = run_cli(
-        "bisect", source, "--mcc", fake("mcc_ok"), FAULT, "--json", "--", *command,
-        cwd=Path.cwd(), env={"FAKE_SDK": str(sdk)},
-    )  # fmt: skip
+        "bisect",
+        source,
+        "--mcc",
+        fake("mcc_ok"),
+        FAULT,
+        "--json",
+        "--",
+        *command,
+        cwd=Path.cwd(),
+        env={"FAKE_SDK": str(sdk)},
+    )
     assert run.code == 0, run
     document = json.loads(run.stdout)
     assert (document["toolchain"], document["arch"]) == ("mcc", "mp_22")
@@ -200,10 +290,20 @@ def test_a_cu_source_is_bisected_with_mcc(run_cli: RunCli, fake: Fake, sdk: Path
 
 def test_a_stale_cache_of_mcc_is_exit_3(run_cli: RunCli, fake: Fake, kernel: Path, sdk: Path, tmp_path: Path) -> None:
     run = run_cli(
-        "bisect", kernel, "--toolchain", "mcc", "--mcc", fake("mcc_stale_cache"), FAULT, "--json",
-        "--", "-O2", "-lmusart", cwd=Path.cwd(),
+        "bisect",
+        kernel,
+        "--toolchain",
+        "mcc",
+        "--mcc",
+        fake("mcc_stale_cache"),
+        FAULT,
+        "--json",
+        "--",
+        "-O2",
+        "-lmusart",
+        cwd=Path.cwd(),
         env={"FAKE_SDK": str(sdk), "FAKE_CACHE": str(tmp_path / "stale")},
-    )  # fmt: skip
+    )
     assert run.code == 3, run
     assert "answers from a compile cache" in run.stdout + run.stderr
     assert json.loads(run.stdout)["code"] == "stale-cache"

@@ -71,9 +71,7 @@ def record(ledger: Ledger, tmp_path: Path) -> Record:
 
     def make(*args: str, name: str = "axpy") -> RecordedSource:
         toolchain = ClangToolchain(["clang-14"])
-        return RecordedSource(
-            toolchain, ledger, TranslationUnit(str(source), (*BASE, *args)), name=name, timeout_s=60
-        )
+        return RecordedSource(toolchain, ledger, TranslationUnit(str(source), (*BASE, *args)), name=name, timeout_s=60)
 
     return make
 
@@ -105,10 +103,16 @@ def device_image(path: Path, arch: str, folder: Path) -> bytes:
     bundle.write_bytes(data)
     target = f"hipv4-amdgcn-amd-amdhsa--{arch}"
     subprocess.run(
-        ["clang-offload-bundler-14", "-unbundle", "-type=o", f"-targets={target}",
-         f"-inputs={bundle}", f"-outputs={image}"],
+        [
+            "clang-offload-bundler-14",
+            "-unbundle",
+            "-type=o",
+            f"-targets={target}",
+            f"-inputs={bundle}",
+            f"-outputs={image}",
+        ],
         check=True,
-    )  # fmt: skip
+    )
     return image.read_bytes()
 
 
@@ -140,8 +144,11 @@ def test_flag_and_limit_reach_only_the_device_compile(
     differing = [old for old, new in zip(shown.argv, hosts[0], strict=True) if old != new]
     assert differing == [bundle, shown.output], "nothing but the image that it embeds and where it writes"
     assert [job.kind for job in recorded.recording.jobs] == [
-        JobKind.DEVICE_COMPILE, JobKind.DEVICE_LINK, JobKind.BUNDLE, JobKind.HOST_COMPILE_WITH_IMAGE
-    ]  # fmt: skip
+        JobKind.DEVICE_COMPILE,
+        JobKind.DEVICE_LINK,
+        JobKind.BUNDLE,
+        JobKind.HOST_COMPILE_WITH_IMAGE,
+    ]
     assert recorded.jobs[0].arch == "gfx908"
 
 

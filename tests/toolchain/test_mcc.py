@@ -78,8 +78,13 @@ def test_the_order_in_which_it_is_looked_for(tmp_path: Path, monkeypatch: pytest
     found.append(find_mcc(MccPaths(str(mcc["option"]), str(tmp_path / "musa-path"))))
     assert [one.path for one in found] == list(mcc.values())
     assert [one.by for one in found][2:] == [
-        "MUSA_INSTALL_PATH", "MUSA_PATH", "MUSA_HOME", "--musa-path", "MCCPROBE_MCC", "--mcc"
-    ]  # fmt: skip
+        "MUSA_INSTALL_PATH",
+        "MUSA_PATH",
+        "MUSA_HOME",
+        "--musa-path",
+        "MCCPROBE_MCC",
+        "--mcc",
+    ]
 
 
 def test_nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -166,9 +171,14 @@ def test_a_source_of_mcc_and_a_named_mcc_mean_mcc(
     if not named:
         monkeypatch.setenv("MUSA_HOME", str(toolkit))
     chosen = choose(
-        "auto", sources=[source], shipped=False, compiler=None, mcc=MccPaths(str(mcc) if named else None),
-        cache=tmp_path, language=language,
-    )  # fmt: skip
+        "auto",
+        sources=[source],
+        shipped=False,
+        compiler=None,
+        mcc=MccPaths(str(mcc) if named else None),
+        cache=tmp_path,
+        language=language,
+    )
     assert chosen.toolchain.name == "mcc"
 
 

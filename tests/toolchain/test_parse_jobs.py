@@ -46,9 +46,7 @@ def line(*argv: str) -> str:
 
 def test_mcc_shaped_text() -> None:
     device, link, bundle, host = parse_jobs(MCC_SHAPED)
-    assert (device.kind, device.arch, device.output) == (
-        JobKind.DEVICE_COMPILE, "mp_22", "/tmp/k-1a2b3c/k-mp_22.o"
-    )  # fmt: skip
+    assert (device.kind, device.arch, device.output) == (JobKind.DEVICE_COMPILE, "mp_22", "/tmp/k-1a2b3c/k-mp_22.o")
     assert (link.kind, link.arch, link.output) == (JobKind.DEVICE_LINK, "mp_22", "/tmp/k-4d5e6f/k-mp_22.out")
     assert (bundle.kind, bundle.output) == (JobKind.BUNDLE, "/tmp/k-7a8b9c.musafb")
     assert (host.kind, host.output) == (JobKind.HOST_COMPILE_WITH_IMAGE, "k.o")

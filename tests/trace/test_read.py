@@ -34,8 +34,16 @@ def test_no_file_is_an_empty_record(tmp_path: Path) -> None:
 
 
 def test_damaged_lines_are_counted(tmp_path: Path) -> None:
-    bad = [json.dumps(LAUNCH)[:40], "[]", "5", "", {**LAUNCH, "grid": [1, 2]}, {**LAUNCH, "pid": "1"},
-           {**LAUNCH, "kernel": 5}, {**LAUNCH, "order": True}]  # fmt: skip
+    bad = [
+        json.dumps(LAUNCH)[:40],
+        "[]",
+        "5",
+        "",
+        {**LAUNCH, "grid": [1, 2]},
+        {**LAUNCH, "pid": "1"},
+        {**LAUNCH, "kernel": 5},
+        {**LAUNCH, "order": True},
+    ]
     record = read_record(write(tmp_path, LAUNCH, *bad, {**LAUNCH, "order": 2}))
     assert [one.order for one in record.launches] == [1, 2]
     assert record.unreadable == len(bad)

@@ -66,8 +66,10 @@ def test_a_program_of_the_stand_in(sim_programs: Any, cache: Path, tmp_path: Pat
     assert b"[sim] launches: 7, kernels: 2, modules: 1, processes: 1; the program ended with 7" in traced.stderr
     assert b"emulation" in traced.stderr
     record = read_record(tmp_path / "t")
-    uses = [(one.kernel, one.grid, one.block, one.dynamic_shared_bytes, one.launches, one.refused)
-            for one in record.kernels()]  # fmt: skip
+    uses = [
+        (one.kernel, one.grid, one.block, one.dynamic_shared_bytes, one.launches, one.refused)
+        for one in record.kernels()
+    ]
     saxpy = "_Z5saxpyfPKfPfi"
     assert uses == [
         ("_Z4fillILi3EEvPf", (8, 1, 1), (128, 1, 1), 0, 1, 0),
@@ -153,8 +155,11 @@ def test_module_bytes(programs: Any, sim_programs: Any, under: Any, tmp_path: Pa
     assert [one.path for one in record.modules if one.path] == ['/no/such "module".mubin']
     unknown = [one for one in record.modules if not one.file and not one.path]
     assert sum(one.loads for one in unknown) == 3, "the damaged one, no image, and a text"
-    names = [(one.api, one.kernel, one.grid, one.block, one.dynamic_shared_bytes, one.result) for one in record.launches
-             if one.inside is None]  # fmt: skip
+    names = [
+        (one.api, one.kernel, one.grid, one.block, one.dynamic_shared_bytes, one.result)
+        for one in record.launches
+        if one.inside is None
+    ]
     assert names == [
         ("muLaunchKernel", "by_name", (1, 2, 3), (4, 5, 6), 7, 0),
         ("muLaunchCooperativeKernel", "by_name", (8, 1, 1), (4096, 1, 1), 0, 1),

@@ -140,12 +140,25 @@ def test_every_option_that_takes_the_next_argument(major: int, compiler: Callabl
         return "directory: 'gone/TOKEN'" not in ran.stderr
 
     # mcc is clang 14: an option that only it or only a later one takes so is in the list too
-    later = {"-Xoffload-linker", "-dumpdir", "-reexport_framework", "-reexport_library",
-             "-Xmicrosoft-visualc-tools-root"}  # fmt: skip
+    later = {
+        "-Xoffload-linker",
+        "-dumpdir",
+        "-reexport_framework",
+        "-reexport_library",
+        "-Xmicrosoft-visualc-tools-root",
+    }
     other = later if major < 15 else {"-Tbss", "-Tdata", "-Ttext"}
     assert [option for option in sorted(TAKES_NEXT - other) if takes(option) is False] == []
-    for option in ("-Xarch_host", "-Xarch_device", "-Xopenmp-target", "-Xopenmp-target=nvptx64", "--config", "--stdlib",
-                   "--rtlib", *(["-dumpdir"] if major >= 17 else [])):  # fmt: skip
+    for option in (
+        "-Xarch_host",
+        "-Xarch_device",
+        "-Xopenmp-target",
+        "-Xopenmp-target=nvptx64",
+        "--config",
+        "--stdlib",
+        "--rtlib",
+        *(["-dumpdir"] if major >= 17 else []),
+    ):
         assert split_arguments([option, "a.c"]).inputs == () and takes(option), option
     single = [
         "-O2",
@@ -225,10 +238,14 @@ def test_what_stays_in_a_reference() -> None:
 @pytest.mark.parametrize(
     ("text", "value"),
     [
-        ("-mllvm -x=1", "-x=1"), ("-mllvm=-x=1", "-x=1"), ("-Xclang -mllvm -Xclang -x=1", "-x=1"), ("-O2", ""),
-        ("-Xclang -load -Xclang p.so", ""), ("-mllvm", ""),
+        ("-mllvm -x=1", "-x=1"),
+        ("-mllvm=-x=1", "-x=1"),
+        ("-Xclang -mllvm -Xclang -x=1", "-x=1"),
+        ("-O2", ""),
+        ("-Xclang -load -Xclang p.so", ""),
+        ("-mllvm", ""),
     ],
-)  # fmt: skip
+)
 def test_the_llvm_option_of_a_group(text: str, value: str) -> None:
     assert [mllvm_value(group) for group in split(text).options] == [value]
 
@@ -258,10 +275,21 @@ def test_a_drivers_flag_is_taken_out_as_it_stands() -> None:
 
 @pytest.mark.parametrize(
     ("text", "own"),
-    [("-c a.c", "-c"), ("-S", "-S"), ("-E", "-E"), ("-o x", "-o"), ("-ox", "-ox"), ("-M", "-M"), ("-###", "-###"),
-     ("-MD -MF x", ""), ("-O2 -Ofast -DE -objcmt-x", ""), ("-I -c", ""), ("-mllvm -o", ""),
-     ("-emit-llvm", "-emit-llvm")],
-)  # fmt: skip
+    [
+        ("-c a.c", "-c"),
+        ("-S", "-S"),
+        ("-E", "-E"),
+        ("-o x", "-o"),
+        ("-ox", "-ox"),
+        ("-M", "-M"),
+        ("-###", "-###"),
+        ("-MD -MF x", ""),
+        ("-O2 -Ofast -DE -objcmt-x", ""),
+        ("-I -c", ""),
+        ("-mllvm -o", ""),
+        ("-emit-llvm", "-emit-llvm"),
+    ],
+)
 def test_what_is_ours_to_set(text: str, own: str) -> None:
     assert own_to_set(split(text)) == own
 
@@ -305,12 +333,22 @@ def test_names_of_sources() -> None:
 @pytest.mark.parametrize(
     ("text", "want"),
     [
-        ("", []), ("  \n\t ", []), ("-O2 a.c", ["-O2", "a.c"]), ("-O2\r\na.c\n", ["-O2", "a.c"]),
-        ('"a b" \'c d\'', ["a b", "c d"]), ('-D"X=a b"', ["-DX=a b"]), ('""', [""]), ("a\\ b", ["a b"]),
-        ('"a\\"b"', ['a"b']), ("'a\\'b'", ["a'b"]), ("a\\\\b", ["a\\b"]), ('"open', ["open"]), ("end\\", ["end"]),
+        ("", []),
+        ("  \n\t ", []),
+        ("-O2 a.c", ["-O2", "a.c"]),
+        ("-O2\r\na.c\n", ["-O2", "a.c"]),
+        ("\"a b\" 'c d'", ["a b", "c d"]),
+        ('-D"X=a b"', ["-DX=a b"]),
+        ('""', [""]),
+        ("a\\ b", ["a b"]),
+        ('"a\\"b"', ['a"b']),
+        ("'a\\'b'", ["a'b"]),
+        ("a\\\\b", ["a\\b"]),
+        ('"open', ["open"]),
+        ("end\\", ["end"]),
         ("'a'\"b\"c", ["abc"]),
     ],
-)  # fmt: skip
+)
 def test_response_text(text: str, want: list[str]) -> None:
     assert split_response_text(text) == want
 

@@ -35,8 +35,10 @@ def classified(clang: str, folder: Path, options: list[str], names: tuple[str, .
         out = folder / f"{limit}.ll"
         ran = subprocess.run(
             [clang, *options, "-S", "-emit-llvm", "-mllvm", f"-opt-bisect-limit={limit}", str(source), "-o", str(out)],
-            capture_output=True, text=True, check=True,
-        )  # fmt: skip
+            capture_output=True,
+            text=True,
+            check=True,
+        )
         return out.read_text(), ran.stderr
 
     log = emit(-1)[1]
@@ -64,10 +66,13 @@ def test_the_same_program_without_aliasing_metadata(major: int, compiler: Callab
     texts = [
         subprocess.run(
             [clang, "-O1", "-Xclang", "-disable-llvm-passes", "-S", "-emit-llvm", *more, "a.c", "-o", "-"],
-            cwd=tmp_path, capture_output=True, text=True, check=True,
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            check=True,
         ).stdout
         for more in ([], ["-fno-strict-aliasing"])
-    ]  # fmt: skip
+    ]
     assert "!tbaa" in texts[0] and "!tbaa" not in texts[1]
     assert compare_ir(*texts) is IrChange.ATTRIBUTES
     assert compare_ir(texts[0], texts[0]) is IrChange.NOTHING

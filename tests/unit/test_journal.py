@@ -23,16 +23,27 @@ from mccprobe.targets.llvm.opt_bisect import LogSummary
 
 def compiled(identity: str, digest: str | None = "d" * 64) -> dict[str, Any]:
     return {
-        "t": "compile", "id": identity, "object": digest, "reason": "", "seconds": 0.5,
-        "log": LogSummary(7, 3).to_dict(), "diagnostics": "",
-    }  # fmt: skip
+        "t": "compile",
+        "id": identity,
+        "object": digest,
+        "reason": "",
+        "seconds": 0.5,
+        "log": LogSummary(7, 3).to_dict(),
+        "diagnostics": "",
+    }
 
 
 def judged(ordinal: int, verdict: str = "BAD") -> dict[str, Any]:
     return {
-        "t": "run", "object": "d", "oracle": "o/bad", "ordinal": ordinal, "verdict": verdict,
-        "reason": "prints 'ä\n\udcff'", "max_err": None, "seconds": 0.1,
-    }  # fmt: skip
+        "t": "run",
+        "object": "d",
+        "oracle": "o/bad",
+        "ordinal": ordinal,
+        "verdict": verdict,
+        "reason": "prints 'ä\n\udcff'",
+        "max_err": None,
+        "seconds": 0.1,
+    }
 
 
 @pytest.fixture
@@ -75,8 +86,16 @@ def test_every_cut_of_the_file_is_a_prefix_of_the_answers(path: Path) -> None:
 @pytest.mark.parametrize(
     "line",
     [
-        b"", b"not json", b"{}", b"[]", b"7", b"null", b'{"t": "run"}', b'{"t": "compile", "id": "x"}',
-        b"\xff\xfe\x00", b"[" * 100_000,
+        b"",
+        b"not json",
+        b"{}",
+        b"[]",
+        b"7",
+        b"null",
+        b'{"t": "run"}',
+        b'{"t": "compile", "id": "x"}',
+        b"\xff\xfe\x00",
+        b"[" * 100_000,
         json.dumps({**judged(0), "verdict": "MAYBE"}).encode(),
         json.dumps({**judged(0), "ordinal": "first"}).encode(),
         json.dumps({**judged(0), "max_err": "big"}).encode(),
@@ -87,7 +106,7 @@ def test_every_cut_of_the_file_is_a_prefix_of_the_answers(path: Path) -> None:
         json.dumps({**compiled("a"), "log": None}).encode(),
     ],
     ids=range(18),
-)  # fmt: skip
+)
 def test_a_damaged_line_is_told_with_its_number(path: Path, line: bytes) -> None:
     written(path, compiled("a"))
     before = path.read_bytes() + line + b"\n"

@@ -160,9 +160,15 @@ def test_line(rest: str, name: str, function: str, is_loop: bool) -> None:
 
 @pytest.mark.parametrize(
     "line",
-    ["", "BISECT: running pass", "x BISECT: running pass (1) A on b", "BISECT: running pass (x) A on b",
-     "BISECT: running pass (1) no target here", f"BISECT: running pass ({'9' * 5000}) A on b"],
-)  # fmt: skip
+    [
+        "",
+        "BISECT: running pass",
+        "x BISECT: running pass (1) A on b",
+        "BISECT: running pass (x) A on b",
+        "BISECT: running pass (1) no target here",
+        f"BISECT: running pass ({'9' * 5000}) A on b",
+    ],
+)
 def test_other_text_is_no_execution(line: str) -> None:
     assert parse_line(line) is None
 

@@ -242,11 +242,18 @@ def test_the_protocol_of_the_host_program(tmp_path: Path) -> None:
 
 def test_other_questions_have_other_identities() -> None:
     oracles: list[Oracle] = [
-        ReferenceOracle(Expected(b"1", 0)), ReferenceOracle(Expected(b"2", 0)), ReferenceOracle(Expected(b"1", 1)),
-        ReferenceOracle(Expected(b"1", 0), ["x"]), ReferenceOracle(Expected(b"1", 0), bad_if_timeout=True),
-        CommandOracle(["a"]), CommandOracle(["a", "b"]), CommandOracle(["a b"]),
+        ReferenceOracle(Expected(b"1", 0)),
+        ReferenceOracle(Expected(b"2", 0)),
+        ReferenceOracle(Expected(b"1", 1)),
+        ReferenceOracle(Expected(b"1", 0), ["x"]),
+        ReferenceOracle(Expected(b"1", 0), bad_if_timeout=True),
+        CommandOracle(["a"]),
+        CommandOracle(["a", "b"]),
+        CommandOracle(["a b"]),
         CommandOracle(["a"], bad_if_crash=True),
-        KernelOracle("a"), KernelOracle("a", seed=2), KernelOracle("a", input="zero"),
-    ]  # fmt: skip
+        KernelOracle("a"),
+        KernelOracle("a", seed=2),
+        KernelOracle("a", input="zero"),
+    ]
     assert len({oracle.id for oracle in oracles}) == len(oracles)
     assert CommandOracle(["a"]).id == CommandOracle(["a"]).id

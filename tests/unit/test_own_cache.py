@@ -36,9 +36,12 @@ USERS = {
 @pytest.mark.parametrize("use", USERS.values(), ids=USERS)
 @pytest.mark.parametrize("where", ["", "below"])
 def test_the_cache_of_another_user_is_refused(
-    use: Callable[[Path], object], where: str, request: pytest.FixtureRequest, tmp_path: Path,
+    use: Callable[[Path], object],
+    where: str,
+    request: pytest.FixtureRequest,
+    tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
-) -> None:  # fmt: skip
+) -> None:
     cache = tmp_path / "cache"
     name = next(name for name, one in USERS.items() if one is use)
     place = cache / name if where else cache

@@ -23,10 +23,15 @@ def test_looks(tmp_path: Path) -> None:
         for name in ("file", "link", "dangling", "fifo", ".", "file/below", "gone", "nul\0")
     }
     assert seen == {
-        "file": (True, True, False), "link": (True, True, False), "dangling": (False, False, False),
-        "fifo": (True, False, False), ".": (True, False, True), "file/below": (False, False, False),
-        "gone": (False, False, False), "nul\0": (False, False, False),
-    }  # fmt: skip
+        "file": (True, True, False),
+        "link": (True, True, False),
+        "dangling": (False, False, False),
+        "fifo": (True, False, False),
+        ".": (True, False, True),
+        "file/below": (False, False, False),
+        "gone": (False, False, False),
+        "nul\0": (False, False, False),
+    }
 
 
 @pytest.mark.parametrize("look", [paths.exists, paths.is_file, paths.is_folder])

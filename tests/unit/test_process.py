@@ -214,9 +214,10 @@ def test_a_guarded_process_that_is_killed_leaves_nothing(tmp_path: Path) -> None
     told, place = tmp_path / "told", tmp_path / "tmp"
     place.mkdir()
     ours = subprocess.Popen(
-        [sys.executable, "-c", GUARDED, str(told), "killed"], stdout=subprocess.PIPE,
+        [sys.executable, "-c", GUARDED, str(told), "killed"],
+        stdout=subprocess.PIPE,
         env={**os.environ, "TMPDIR": str(place)},
-    )  # fmt: skip
+    )
     while not (told.is_file() and told.read_text().count(" ") == 2):
         assert ours.poll() is None
         time.sleep(0.01)
@@ -246,9 +247,12 @@ def test_a_folder_outside_of_the_usual_place_does_not_stay(how: str, tmp_path: P
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     ran = subprocess.run(
-        [sys.executable, "-c", OUTSIDE, str(elsewhere), how], capture_output=True, text=True, check=False,
+        [sys.executable, "-c", OUTSIDE, str(elsewhere), how],
+        capture_output=True,
+        text=True,
+        check=False,
         env={**os.environ, "TMPDIR": str(tmp_path)},
-    )  # fmt: skip
+    )
     assert ran.returncode == (-9 if how == "killed" else 0), ran
     assert Path(ran.stdout.strip()).parent == elsewhere
     deadline = time.monotonic() + LONG_S
@@ -261,9 +265,12 @@ def test_a_guarded_process_that_ends_takes_its_guard_with_it(tmp_path: Path) -> 
     place = tmp_path / "tmp"
     place.mkdir()
     ran = subprocess.run(
-        [sys.executable, "-c", GUARDED, "-", "ends"], capture_output=True, text=True, check=True,
+        [sys.executable, "-c", GUARDED, "-", "ends"],
+        capture_output=True,
+        text=True,
+        check=True,
         env={**os.environ, "TMPDIR": str(place)},
-    )  # fmt: skip
+    )
     inside, outside = ran.stdout.split()
     assert Path(inside).parent == Path(outside) == place and not any(place.iterdir())
 
@@ -449,9 +456,10 @@ def test_interrupts_at_any_moment_leave_no_child(tmp_path: Path) -> None:
     out, err = ours.communicate()
     assert out == b"done\n", err.decode()
     left = [
-        path.parent.name for path in Path("/proc").glob("[0-9]*/cmdline")
+        path.parent.name
+        for path in Path("/proc").glob("[0-9]*/cmdline")
         if re.search(mark, _read(path)) and alive(int(path.parent.name))
-    ]  # fmt: skip
+    ]
     assert left == []
 
 

@@ -54,8 +54,10 @@ def test_no_difference_shows_what_was_compared(asked: Callable[..., tuple[int, d
     code, document, text = asked("answer.c", "--reference", "-O0", args=("-O2",))
     assert (code, document["status"]) == (1, "no-difference")
     assert document["observed"] == {
-        "output": "'7', exit 3", "files": [{"name": "result.txt", "compared": True}], "stdin": "empty",
-    }  # fmt: skip
+        "output": "'7', exit 3",
+        "files": [{"name": "result.txt", "compared": True}],
+        "stdin": "empty",
+    }
     for line in ("  both print  '7', exit 3", "  files       result.txt (compared)", "  stdin       empty"):
         assert line in text
 
@@ -112,9 +114,21 @@ def test_a_changed_header_is_an_error_of_its_own(call_cli: CallCli, tmp_path: Pa
     source = tmp_path / "answer.c"
     shutil.copyfile(PROGRAMS / "answer.c", source)
     code, out, err = call_cli(
-        "bisect", source, "--compiler", "clang-14", "--reference", "-O0", "--oracle", f"{check} {{exe}}", "--json",
-        "-o", tmp_path / "run", "--", "-O2", f'-DHEADER="{header}"',
-    )  # fmt: skip
+        "bisect",
+        source,
+        "--compiler",
+        "clang-14",
+        "--reference",
+        "-O0",
+        "--oracle",
+        f"{check} {{exe}}",
+        "--json",
+        "-o",
+        tmp_path / "run",
+        "--",
+        "-O2",
+        f'-DHEADER="{header}"',
+    )
     document = json.loads(out)
     assert (code, document["status"], document["code"]) == (4, "error", "inputs-changed"), err
     assert str(header) in document["message"]
@@ -122,13 +136,24 @@ def test_a_changed_header_is_an_error_of_its_own(call_cli: CallCli, tmp_path: Pa
 
 @pytest.mark.parametrize(
     ("check", "right"),
-    [(None, False), ({"state": "not-run", "text": "x"}, False), ({"state": "finding", "text": "x"}, False),
-     ({"state": "clean", "text": "x"}, True)],
+    [
+        (None, False),
+        ({"state": "not-run", "text": "x"}, False),
+        ({"state": "finding", "text": "x"}, False),
+        ({"state": "clean", "text": "x"}, True),
+    ],
     ids=["no record", "not run", "finding", "clean"],
-)  # fmt: skip
+)
 def test_only_a_checked_program_is_called_right(check: dict[str, str] | None, right: bool) -> None:
-    culprit = {"pass": "P", "pass_argument": None, "function": "f", "function_symbol": "f", "function_from": "log",
-               "execution": 3, "total": 5}  # fmt: skip
+    culprit = {
+        "pass": "P",
+        "pass_argument": None,
+        "function": "f",
+        "function_symbol": "f",
+        "function_from": "log",
+        "execution": 3,
+        "total": 5,
+    }
     result = {"status": "found", "culprit": culprit, "program_check": check, "source": "a.c", "flags": ["-x"]}
     document = build_document(result, BundleFacts("cc"), load_words("en"), "llvm")
     summary = str(next(section for section in document.sections if section.key == "summary"))

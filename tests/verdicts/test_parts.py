@@ -50,9 +50,19 @@ SKIPPED = Outcome(Verdict.UNRESOLVED, "exit 125 (cannot tell)")
 
 @pytest.mark.parametrize(
     ("argument", "level"),
-    [("-O", "2"), ("-O0", "0"), ("-O1", "1"), ("-Og", "1"), ("-O2", "2"), ("-Os", "2"), ("-Oz", "2"), ("-O3", "3"),
-     ("-O4", "3"), ("-Ofast", "3")],
-)  # fmt: skip
+    [
+        ("-O", "2"),
+        ("-O0", "0"),
+        ("-O1", "1"),
+        ("-Og", "1"),
+        ("-O2", "2"),
+        ("-Os", "2"),
+        ("-Oz", "2"),
+        ("-O3", "3"),
+        ("-O4", "3"),
+        ("-Ofast", "3"),
+    ],
+)
 def test_every_level_of_the_host(argument: str, level: str) -> None:
     assert is_level(argument) and not is_device_level(argument)
     assert code_generator_level(["-O1", argument, "-g"]) == level
@@ -75,7 +85,7 @@ def test_a_level_replaces_its_own_kind_only() -> None:
     ("given", "withholds"),
     [([], False), ([GOOD], False), ([BAD], True), ([GOOD, BAD], False), ([Outcome(Verdict.BAD, "prints '-8'")], False)],
     ids=["none", "right", "the same fault", "another clang alone", "another fault"],
-)  # fmt: skip
+)
 def test_the_same_fault_before_the_pass_withholds_the_word(given: list[Outcome], withholds: bool) -> None:
     opinions = [Opinion(f"generator {number}", one) for number, one in enumerate(given)]
     assert (contradiction(opinions, BAD.reason) is not None) is withholds
@@ -148,8 +158,10 @@ def test_a_tight_time_limit_proves_no_hang() -> None:
 
 
 def test_the_heading_of_a_range_names_no_pass() -> None:
-    first, last, hang = (Culprit(name, None, "f", "f", "log", at, 134)
-                         for name, at in (("GVNPass", 23), ("LoopDeletionPass", 47), ("SROAPass", 23)))  # fmt: skip
+    first, last, hang = (
+        Culprit(name, None, "f", "f", "log", at, 134)
+        for name, at in (("GVNPass", 23), ("LoopDeletionPass", 47), ("SROAPass", 23))
+    )
     answer = HangsAnswer(Status.FOUND, hang, Confirmation("ir-changed", "the IR before it is GOOD"))
     report = BisectReport(
         Status.EXPOSED, "clang", "cc", "clang 14", False, "a.c", (), range=ExecutionRange(first, last, 24, answer)
@@ -169,20 +181,33 @@ def test_the_heading_of_a_range_names_no_pass() -> None:
     ("text", "kinds"),
     [
         ("int main(void) { return 0; }", []),
-        ("const char *s = \"50%\"; int main(void) { return 0x310f + s[0]; }", []),
+        ('const char *s = "50%"; int main(void) { return 0x310f + s[0]; }', []),
         ("#include <time.h>\nint main(void) { return clock() > 9; }", ["clock"]),
         ("#include <sys/time.h>\nint main(void) { struct timeval t; return gettimeofday(&t, 0); }", ["clock"]),
         ("int main(void) { return __builtin_ia32_rdtsc() > 9; }", ["clock"]),
         ("#include <unistd.h>\nint main(void) { return getpid() & 1; }", ["process ids"]),
-        ("#include <stdio.h>\nint main(void) { return !fopen(\"/dev/urandom\", \"r\"); }", ["random numbers"]),
+        ('#include <stdio.h>\nint main(void) { return !fopen("/dev/urandom", "r"); }', ["random numbers"]),
         ("#include <sys/random.h>\nint main(void) { char c; return getrandom(&c, 1, 0); }", ["random numbers"]),
-        ("#include <stdio.h>\nint main(int c, char **v) { return printf(\"%p %d\\n\", (void *)v, c); }", ["addresses"]),
-        ("#include <pthread.h>\nvoid *f(void *p) { return p; }\n"
-         "int main(void) { pthread_t t; return pthread_create(&t, 0, f, 0); }", ["threads"]),
+        ('#include <stdio.h>\nint main(int c, char **v) { return printf("%p %d\\n", (void *)v, c); }', ["addresses"]),
+        (
+            "#include <pthread.h>\nvoid *f(void *p) { return p; }\n"
+            "int main(void) { pthread_t t; return pthread_create(&t, 0, f, 0); }",
+            ["threads"],
+        ),
     ],
-    ids=["nothing", "no look-alikes", "clock", "gettimeofday", "rdtsc", "getpid", "urandom", "getrandom", "%p",
-         "pthread"],
-)  # fmt: skip
+    ids=[
+        "nothing",
+        "no look-alikes",
+        "clock",
+        "gettimeofday",
+        "rdtsc",
+        "getpid",
+        "urandom",
+        "getrandom",
+        "%p",
+        "pthread",
+    ],
+)
 def test_dependences_are_seen_in_the_object(text: str, kinds: list[str], tmp_path: Path) -> None:
     source, compiled = tmp_path / "a.c", tmp_path / "a.o"
     source.write_text(text)
@@ -356,10 +381,17 @@ def test_a_finding_in_the_program_is_shown_with_another_caveat(monkeypatch: pyte
     """The pass is not confirmed for another reason; that the program reads what it never wrote matters more."""
     found = ProgramCheck(CheckState.FINDING, "MSan (program): the program reads the local 'best' without a value")
     asked = BisectReport(
-        Status.EXPOSED, "clang", "cc", "clang 14", False, "a.c", (), program_check=found,
+        Status.EXPOSED,
+        "clang",
+        "cc",
+        "clang 14",
+        False,
+        "a.c",
+        (),
+        program_check=found,
         culprit=Culprit("SROAPass", "sroa", "f", "f", "log", 3, 5),
         confirmation=Confirmation("none", "the fault may lie in the code generator"),
-    )  # fmt: skip
+    )
     assert f"  program     finding: {found.text}\n" in render_text(asked)
     same = Confirmation("none", f"{found.text}; and more")
     assert render_text(replace(asked, confirmation=same)).count(found.text) == 1

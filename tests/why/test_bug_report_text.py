@@ -60,29 +60,60 @@ def hostile_report(text: str) -> WhyReport:
     """A whole report with the same text wherever foreign text may stand."""
     culprit = Culprit(text, text, text, text, "inferred", 7, 9)
     bisect = BisectReport(
-        status=Status.FOUND, toolchain="clang", compiler_path="clang", compiler_version=text, simulated=False,
-        source=text, flags=(text,), culprit=culprit, confirmation=Confirmation("ir-changed", text),
+        status=Status.FOUND,
+        toolchain="clang",
+        compiler_path="clang",
+        compiler_version=text,
+        simulated=False,
+        source=text,
+        flags=(text,),
+        culprit=culprit,
+        confirmation=Confirmation("ir-changed", text),
         edges=(EdgeRecord(7, "GOOD", "BAD", text, text), EdgeRecord(8, "BAD", "GOOD", text, text)),
-        good_output=text, bad_output=text, log_lines=(text, text), notes=(text, f"  {text}"), warnings=(text,),
-        reproduce_good=((text,),), reproduce_bad=((text,),), verdicts={"BAD": 2, "GOOD": 2},
-    )  # fmt: skip
+        good_output=text,
+        bad_output=text,
+        log_lines=(text, text),
+        notes=(text, f"  {text}"),
+        warnings=(text,),
+        reproduce_good=((text,),),
+        reproduce_bad=((text,),),
+        verdicts={"BAD": 2, "GOOD": 2},
+    )
     check = ScreenCheck(text, "host", ScreenOutcome.NOT_RUN, text)
     return WhyReport(
-        toolchain="clang", simulated=False, compiler_path="clang", compiler_version=text, source=text, flags=(text,),
+        toolchain="clang",
+        simulated=False,
+        compiler_path="clang",
+        compiler_version=text,
+        source=text,
+        flags=(text,),
         flag_sets=FlagSets(
-            StepState.DONE, (FlagSet((text,), 3, 3, None, {text: "GOOD"}, (text,)),), opened={text: (text,)},
+            StepState.DONE,
+            (FlagSet((text,), 3, 3, None, {text: "GOOD"}, (text,)),),
+            opened={text: (text,)},
             notes=(text,),
         ),
-        screen=Screen(StepState.DONE, (check,), text), bisect=bisect,
+        screen=Screen(StepState.DONE, (check,), text),
+        bisect=bisect,
         where=Where(
-            StepState.DONE, "mir", BadInstruction(text, text, text, text, Confirmed.ALL_TOGETHER, 3), "", text,
-            ((text, text),), True, text, notes=(text,),
+            StepState.DONE,
+            "mir",
+            BadInstruction(text, text, text, text, Confirmed.ALL_TOGETHER, 3),
+            "",
+            text,
+            ((text, text),),
+            True,
+            text,
+            notes=(text,),
         ),
         table=(PassCell("on", "off", text, "GOOD", text, 0, 2, text),),
         signature=Signature(text, text, (OtherKernel(text, None, text),)),
         workarounds=Workarounds(StepState.DONE, (Workaround(text, (text,), "GOOD", 0.5, text, note=text),), (text,)),
-        facts=(BuildFact(text, "BAD", text),), notes=(text,), warnings=(text,), stopped="",
-    )  # fmt: skip
+        facts=(BuildFact(text, "BAD", text),),
+        notes=(text,),
+        warnings=(text,),
+        stopped="",
+    )
 
 
 # -- words ----------------------------------------------------------------------------------------------
@@ -122,18 +153,25 @@ def test_every_sentence_is_used() -> None:
     bisects = [dataclasses.replace(whole.bisect, status=status, culprit=None, verdicts={}) for status in Status]
     bisects += [
         dataclasses.replace(
-            whole.bisect, culprit=dataclasses.replace(whole.bisect.culprit, function=None), monotone=monotone,
-            failure_rate=None, status=status, confidence=None, confirmation=Confirmation("ir-changed", "x"),
+            whole.bisect,
+            culprit=dataclasses.replace(whole.bisect.culprit, function=None),
+            monotone=monotone,
+            failure_rate=None,
+            status=status,
+            confidence=None,
+            confirmation=Confirmation("ir-changed", "x"),
             bad_output="signal SIGSEGV",
-        ) for monotone in (True, None) for status in (Status.FOUND, Status.EXPOSED)
-    ]  # fmt: skip
-    unchecked = dataclasses.replace(whole.bisect, status=Status.FOUND)
-    bisects += [
-        dataclasses.replace(unchecked, program_check=ProgramCheck(state, "x")) for state in CheckState
+        )
+        for monotone in (True, None)
+        for status in (Status.FOUND, Status.EXPOSED)
     ]
+    unchecked = dataclasses.replace(whole.bisect, status=Status.FOUND)
+    bisects += [dataclasses.replace(unchecked, program_check=ProgramCheck(state, "x")) for state in CheckState]
     bisects.append(
         dataclasses.replace(
-            unchecked, status=Status.EXPOSED, culprit=None,
+            unchecked,
+            status=Status.EXPOSED,
+            culprit=None,
             range=ExecutionRange(whole.bisect.culprit, whole.bisect.culprit, 3),
         )
     )
@@ -145,7 +183,9 @@ def test_every_sentence_is_used() -> None:
     others = tuple(OtherKernel("x", shows, "") for shows in (True, False, None))
     hostile = hostile_report("x")
     reports = [
-        whole, hostile, dataclasses.replace(hostile, simulated=True),
+        whole,
+        hostile,
+        dataclasses.replace(hostile, simulated=True),
         dataclasses.replace(whole, bisect=None, stopped="x"),
         dataclasses.replace(whole, signature=Signature("x", "", others), facts=(), simulated=True),
         dataclasses.replace(whole, workarounds=Workarounds(StepState.NOT_RUN), flags=()),
@@ -153,7 +193,7 @@ def test_every_sentence_is_used() -> None:
         dataclasses.replace(whole, workarounds=Workarounds(StepState.DONE, (Workaround("x", (), "UNRESOLVED"),))),
         *(dataclasses.replace(whole, bisect=bisect) for bisect in bisects),
         *(dataclasses.replace(whole, where=where) for where in wheres),
-    ]  # fmt: skip
+    ]
     results = [report.to_dict("1") for report in reports]
     results += [dataclasses.replace(bisect, promises=("x",)).to_dict("1") for bisect in bisects]
     results += [dataclasses.replace(bisect, toolchain="clang", flags=()).to_dict("1") for bisect in bisects]
@@ -161,10 +201,20 @@ def test_every_sentence_is_used() -> None:
     kinds = [key.removeprefix("kind.") for key in words.table if key.startswith("kind.")]
     removed = {kind: times for times, kind in enumerate(kinds, start=1)}
     facts = [
-        BundleFacts("cc", repro_exit=status, removed=counted, files=names, no_bitcode="x", left_out=("x",),
-                    reduced=(1, 2), source_text="x", toolkit="x", machine="x")
+        BundleFacts(
+            "cc",
+            repro_exit=status,
+            removed=counted,
+            files=names,
+            no_bitcode="x",
+            left_out=("x",),
+            reduced=(1, 2),
+            source_text="x",
+            toolkit="x",
+            machine="x",
+        )
         for status, counted in ((0, removed), (1, {}), (2, None), (None, None))
-    ]  # fmt: skip
+    ]
     for result in results:
         for one in facts:
             build_document(result, one, words, "llvm")
@@ -220,8 +270,13 @@ def test_nothing_foreign_becomes_markup(text: str, language: str) -> None:
     children = [child for token in flat for child in token.children or ()]
     assert not [token for token in flat if token.type in ("html_block", "hr")]
     assert {child.type for child in children} <= {
-        "text", "code_inline", "text_special", "softbreak", "strong_open", "strong_close"
-    }, {child.type for child in children}  # fmt: skip
+        "text",
+        "code_inline",
+        "text_special",
+        "softbreak",
+        "strong_open",
+        "strong_close",
+    }, {child.type for child in children}
     headings = [flat[index + 1].content for index, token in enumerate(flat) if token.type == "heading_open"]
     assert len(headings) == 1 + len(ORDER["vendor"]), headings
     assert not re.search("[\x00-\x08\x0b-\x1f\x7f\u202a-\u202e\u2066-\u2069\u200b-\u200f\ufeff]", rendered)
@@ -264,53 +319,97 @@ def whole_report() -> WhyReport:
     scheduler = "Machine Instruction Scheduler"
     culprit = Culprit(scheduler, "machine-scheduler", "saxpy(float*)", "_Z5saxpyPf", "log", 70, 90)
     bisect = BisectReport(
-        status=Status.FOUND, toolchain="mcc", compiler_path="mcc", compiler_version="mcc version 1.2", simulated=False,
-        source="saxpy.mu", flags=("-mllvm -bad",), culprit=culprit,
-        confirmation=Confirmation("option", "with it off it is right", "-enable-misched=false"), monotone=False,
-        confidence=0.995, failure_rate=(0.2, 0.4, 0.6), total=90, good_object="a" * 64, bad_object="b" * 64,
-        compiles=30, runs=20, verdicts={"GOOD": 9, "BAD": 8, "UNRESOLVED": 3}, good_output="0/64 wrong",
+        status=Status.FOUND,
+        toolchain="mcc",
+        compiler_path="mcc",
+        compiler_version="mcc version 1.2",
+        simulated=False,
+        source="saxpy.mu",
+        flags=("-mllvm -bad",),
+        culprit=culprit,
+        confirmation=Confirmation("option", "with it off it is right", "-enable-misched=false"),
+        monotone=False,
+        confidence=0.995,
+        failure_rate=(0.2, 0.4, 0.6),
+        total=90,
+        good_object="a" * 64,
+        bad_object="b" * 64,
+        compiles=30,
+        runs=20,
+        verdicts={"GOOD": 9, "BAD": 8, "UNRESOLVED": 3},
+        good_output="0/64 wrong",
         bad_output="3/64 wrong",
         log_lines=("BISECT: running pass (70) Machine Instruction Scheduler on function (_Z5saxpyPf)",),
-        edges=(EdgeRecord(70, "GOOD", "BAD", "Machine Instruction Scheduler", "saxpy(float*)"),
-               EdgeRecord(80, "BAD", "GOOD", "Branch Probability", None)),
-    )  # fmt: skip
+        edges=(
+            EdgeRecord(70, "GOOD", "BAD", "Machine Instruction Scheduler", "saxpy(float*)"),
+            EdgeRecord(80, "BAD", "GOOD", "Branch Probability", None),
+        ),
+    )
     return WhyReport(
-        toolchain="mcc", simulated=False, compiler_path="mcc", compiler_version="mcc version 1.2", source="saxpy.mu",
+        toolchain="mcc",
+        simulated=False,
+        compiler_path="mcc",
+        compiler_version="mcc version 1.2",
+        source="saxpy.mu",
         flags=("bad", "fine"),
         flag_sets=FlagSets(
-            StepState.DONE, (FlagSet(("bad",), 8, 8, "c" * 64, {"bad": "GOOD"}, ("bad promises nothing",)),),
-            given=("bad", "fine"), opened={"-Od3": ("bad", "fine")}, tested=4, complete=False,
+            StepState.DONE,
+            (FlagSet(("bad",), 8, 8, "c" * 64, {"bad": "GOOD"}, ("bad promises nothing",)),),
+            given=("bad", "fine"),
+            opened={"-Od3": ("bad", "fine")},
+            tested=4,
+            complete=False,
         ),
         screen=Screen(
             StepState.DONE,
-            (ScreenCheck("UBSan", "host", ScreenOutcome.CLEAN),
-             ScreenCheck("TSan", "kernel", ScreenOutcome.NOT_RUN, "device code")),
+            (
+                ScreenCheck("UBSan", "host", ScreenOutcome.CLEAN),
+                ScreenCheck("TSan", "kernel", ScreenOutcome.NOT_RUN, "device code"),
+            ),
         ),
         bisect=bisect,
         where=Where(
-            StepState.DONE, "mir", BadInstruction("%1 = FMA %2", "%1 = FMA %3", "saxpy", "bb.1", Confirmed.BOTH_SIDES),
-            diff="--- good\n+++ bad\n-%1 = FMA %2\n+%1 = FMA %3", reproducer=(("llc", "-run-pass=machine-scheduler"),),
+            StepState.DONE,
+            "mir",
+            BadInstruction("%1 = FMA %2", "%1 = FMA %3", "saxpy", "bb.1", Confirmed.BOTH_SIDES),
+            diff="--- good\n+++ bad\n-%1 = FMA %2\n+%1 = FMA %3",
+            reproducer=(("llc", "-run-pass=machine-scheduler"),),
             reproducer_verified=True,
         ),
-        table=(PassCell("on", "on", "-", "BAD", "d" * 64, 8, 8, "the bad build"),
-               PassCell("on", "off", "-", None, None, 0, 0, "no switch")),
+        table=(
+            PassCell("on", "on", "-", "BAD", "d" * 64, 8, 8, "the bad build"),
+            PassCell("on", "off", "-", None, None, 0, 0, "no switch"),
+        ),
         signature=Signature("machine-scheduler", "operand replaced in FMA", (OtherKernel("gemm", False, "right"),)),
         workarounds=Workarounds(
             StepState.DONE,
-            (Workaround("-enable-misched=false", ("-mllvm",), "GOOD", 0.25, "e" * 64, fails=0, runs=2, speed_s=0.5),
-             Workaround("-misched=ilpmax", ("-mllvm",), "BAD", None, "d" * 64, no_effect=True)), ("-misched=converge",),
+            (
+                Workaround("-enable-misched=false", ("-mllvm",), "GOOD", 0.25, "e" * 64, fails=0, runs=2, speed_s=0.5),
+                Workaround("-misched=ilpmax", ("-mllvm",), "BAD", None, "d" * 64, no_effect=True),
+            ),
+            ("-misched=converge",),
         ),
         facts=(BuildFact("-O0", "GOOD"), BuildFact("-Od3", None, "not an option here")),
-    )  # fmt: skip
+    )
 
 
 @pytest.mark.parametrize(("style", "language"), [("llvm", "en"), ("gcc", "en"), ("vendor", "zh")])
 def test_a_whole_report(style: str, language: str, update_goldens: bool) -> None:
     facts = BundleFacts(
-        "mcc", "mcc version 1.2\ncommit 0123abc", "Linux x86_64", '{"driver": "1.0"}', 0, "BUG PRESENT", (12, 340),
-        "source/saxpy.mu", "int main() {}\n", (("report.md", "report.md"), ("source/", "source")), ("data.bin",), "",
+        "mcc",
+        "mcc version 1.2\ncommit 0123abc",
+        "Linux x86_64",
+        '{"driver": "1.0"}',
+        0,
+        "BUG PRESENT",
+        (12, 340),
+        "source/saxpy.mu",
+        "int main() {}\n",
+        (("report.md", "report.md"), ("source/", "source")),
+        ("data.bin",),
+        "",
         {"home": 3, "user": 1},
-    )  # fmt: skip
+    )
     document = build_document(whole_report().to_dict("1.0"), facts, load_words(language), style)
     rendered = render(document, style)
     golden = GOLDENS / f"bug-report-whole-{style}-{language}.txt"
@@ -321,25 +420,33 @@ def test_a_whole_report(style: str, language: str, update_goldens: bool) -> None
 
 def test_what_did_not_run_is_said_not_left_out() -> None:
     report = dataclasses.replace(
-        whole_report(), screen=Screen(StepState.SKIPPED, reason=""),
-        where=Where(StepState.BUDGET, reason="no time left"), workarounds=Workarounds(StepState.NOT_RUN), facts=(),
-    )  # fmt: skip
+        whole_report(),
+        screen=Screen(StepState.SKIPPED, reason=""),
+        where=Where(StepState.BUDGET, reason="no time left"),
+        workarounds=Workarounds(StepState.NOT_RUN),
+        facts=(),
+    )
     rendered = render(build_document(report.to_dict("1"), BundleFacts("mcc"), load_words("en"), "llvm"), "llvm")
     for sentence in (
-        "The program was not screened for undefined behaviour: skipped", "No instruction is named: no time left",
-        "not done: `where` (budget spent)", "Not looked for in this run.", "Not tried in this run",
+        "The program was not screened for undefined behaviour: skipped",
+        "No instruction is named: no time left",
+        "not done: `where` (budget spent)",
+        "Not looked for in this run.",
+        "Not tried in this run",
         "It was not run when this report was written",
-    ):  # fmt: skip
+    ):
         assert sentence in rendered, rendered
 
 
 def test_a_screen_finding_takes_the_accusation_back() -> None:
     report = dataclasses.replace(
-        whole_report(), bisect=None, stopped="the program, not yet the compiler: TSan found a race",
+        whole_report(),
+        bisect=None,
+        stopped="the program, not yet the compiler: TSan found a race",
         screen=Screen(
             StepState.DONE, (ScreenCheck("TSan", "host", ScreenOutcome.FINDING, "a race"),), "TSan found a race"
         ),
-    )  # fmt: skip
+    )
     rendered = render(build_document(report.to_dict("1"), BundleFacts("mcc"), load_words("en"), "llvm"), "llvm")
     assert "No pass is accused: the program, not yet the compiler: TSan found a race" in rendered
     assert "so the compiler is not to blame yet: TSan found a race" in rendered
@@ -364,11 +471,12 @@ def test_simulated_says_so_on_every_line_of_an_answer() -> None:
         ("good side: the pass without the flags under examination", ["正确一侧", "该 pass 不带被检查的选项"]),
         (
             "the program or a promise may be at fault, not yet the compiler: TSan (host): WARNING: x; -O0 (program): "
-            "right", ["暂不归咎于编译器", "TSan", "主机端", "WARNING: x", "-O0", "程序", "正确"],
+            "right",
+            ["暂不归咎于编译器", "TSan", "主机端", "WARNING: x", "-O0", "程序", "正确"],
         ),
         ("main.c:3: error: what the compiler says", ["main.c:3: error: what the compiler says"]),
     ],
-)  # fmt: skip
+)
 def test_what_steps_told_is_chinese_too(told: str, parts: list[str]) -> None:
     chinese = load_words("zh").told(told)
     assert [part for part in parts if part not in chinese] == [], chinese

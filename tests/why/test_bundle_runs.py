@@ -145,9 +145,14 @@ def repro(report: Path, folder: Path, *args: str, **env: str) -> subprocess.Comp
         assert member is not None
         (folder / "repro.sh").write_bytes(member.read())
     done = subprocess.run(
-        ["sh", "repro.sh", *args], cwd=folder, env={**os.environ, **env}, capture_output=True, text=True, check=False,
+        ["sh", "repro.sh", *args],
+        cwd=folder,
+        env={**os.environ, **env},
+        capture_output=True,
+        text=True,
+        check=False,
         timeout=300,
-    )  # fmt: skip
+    )
     assert sorted(path.name for path in folder.iterdir() if path.name not in ("tmp",)) == ["repro.sh"]
     return done
 
@@ -182,7 +187,7 @@ def test_repro_of_a_compiler_that_is_wrong_everywhere(case16: Path, tmp_path: Pa
     wrong = tmp_path / "cc"
     wrong.write_text(
         "#!/bin/sh\n[ $1 = --version ] && exit\nfor last; do :; done\n"
-        "printf '#!/bin/sh\\necho 7\\n' >\"$last\"\nchmod +x \"$last\"\n"
+        'printf \'#!/bin/sh\\necho 7\\n\' >"$last"\nchmod +x "$last"\n'
     )
     wrong.chmod(0o755)
     done = repro(case16, tmp_path / "x", str(wrong))

@@ -87,9 +87,17 @@ def run_case(name: str, run_cli: RunCli, place: Path, *extra: str) -> Any:
     flag = bad[len(good) :] if bad[: len(good)] == good and "-mllvm" in bad else []
     options = ["--flag", flag[1], "--"] if flag else ["--reference", " ".join(good), "--"]
     return run_cli(
-        "why", CASES / name / "test.c", "--compiler", expect["compiler"], "--json", *extra, "-o", place, *options,
+        "why",
+        CASES / name / "test.c",
+        "--compiler",
+        expect["compiler"],
+        "--json",
+        *extra,
+        "-o",
+        place,
+        *options,
         *(good if flag else bad),
-    )  # fmt: skip
+    )
 
 
 def test_an_enabler_is_not_called_guilty(
@@ -151,10 +159,21 @@ def test_three_edges_under_profile(run_cli: RunCli, check: Callable[[Any], dict[
     steps = [part for step in ("flags", "bisect", "facts") for part in ("--step", step)]
     document = check(
         run_cli(
-            "why", source, "--compiler", "clang-14", "--json", "--profile", *steps, "-o", tmp_path / "run",
-            "--flag", "-enable-loop-flatten", "--", "-Os",
+            "why",
+            source,
+            "--compiler",
+            "clang-14",
+            "--json",
+            "--profile",
+            *steps,
+            "-o",
+            tmp_path / "run",
+            "--flag",
+            "-enable-loop-flatten",
+            "--",
+            "-Os",
         )
-    )  # fmt: skip
+    )
     edges = [(edge["execution"], edge["from"], edge["to"]) for edge in document["bisect"]["edges"]]
     assert edges == [(44, "GOOD", "BAD"), (57, "BAD", "GOOD"), (70, "GOOD", "BAD")]
     assert document["bisect"]["monotone"] is False
@@ -211,9 +230,23 @@ def test_other_programs_with_the_same_signature(
     right.write_text('#include <stdio.h>\nint main(void) { puts("right"); return 0; }\n')
     also = [part for path in (same, right, tmp_path / "gone.c") for part in ("--also", str(path))]
     run = run_cli(
-        "why", case, "--compiler", "clang-14", "--flag", "-enable-loopinterchange", "--json", *also,
-        "--step", "where", "--step", "signature", "-o", tmp_path / "run", "--", "-O3",
-    )  # fmt: skip
+        "why",
+        case,
+        "--compiler",
+        "clang-14",
+        "--flag",
+        "-enable-loopinterchange",
+        "--json",
+        *also,
+        "--step",
+        "where",
+        "--step",
+        "signature",
+        "-o",
+        tmp_path / "run",
+        "--",
+        "-O3",
+    )
     found = check(run)["signature"]
     assert found["title"] == "LoopInterchangePass" and found["shape"], run
     shows = {other["name"]: other["shows"] for other in found["others"]}

@@ -31,8 +31,9 @@ def find(tmp_path: Path) -> Iterator[Find]:
     """`find(condition, flags)`: the sets of a program that is wrong where the C condition holds."""
     session = Session(2)
 
-    def run_it(text: str, *flags: str, deadline: Deadline | None = None, told: list[str] | None = None,
-               **options: object) -> FlagSets:  # fmt: skip
+    def run_it(
+        text: str, *flags: str, deadline: Deadline | None = None, told: list[str] | None = None, **options: object
+    ) -> FlagSets:
         source = tmp_path / "program.c"
         if not text.startswith("#"):
             text = f"#include <stdio.h>\n#if {text}\n#define WRONG 1\n#else\n#define WRONG 0\n#endif\n" + (
@@ -143,7 +144,7 @@ def test_a_bundle_is_opened(find: Find) -> None:
     ("text", "part"),
     [(NAN, "fno-honor-nans"), (ORDER, "fassociative-math"), (RECIPROCAL, "freciprocal-math")],
     ids=["nan", "order", "reciprocal"],
-)  # fmt: skip
+)
 def test_the_parts_of_fast_math_are_named(find: Find, text: str, part: str) -> None:
     """Each is a promise of its own; a part that works only with others is found with them."""
     result = find(text, "-ffast-math")

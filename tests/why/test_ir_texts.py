@@ -132,7 +132,15 @@ def test_llc_gets_what_the_driver_says_beside_the_ir() -> None:
     ).split()
     llc = LlvmTool(Path("llc"), frozenset({"addrsig", "x86-relax-relocations", "function-sections"}))
     assert llc_arguments(cc1, llc) == [
-        "-load", "p.so", "-O2", "-relocation-model=pic", "-mcpu=gfx908", "-mattr=+a,-b", "-fp-contract=fast",
-        "-addrsig", "-x86-relax-relocations", "-function-sections",
-    ]  # fmt: skip
+        "-load",
+        "p.so",
+        "-O2",
+        "-relocation-model=pic",
+        "-mcpu=gfx908",
+        "-mattr=+a,-b",
+        "-fp-contract=fast",
+        "-addrsig",
+        "-x86-relax-relocations",
+        "-function-sections",
+    ]
     assert llvm_options(cc1) == ["-x=1"]

@@ -166,14 +166,16 @@ def test_a_block_with_another_order_and_other_instructions_is_taken_whole() -> N
         (mir(block(0, "A")), mir(block(0, "A"), header=HEADER.replace("id: 1, class: gr32", "id: 1, class: a")), "%1"),
         (mir(block(0, "A")), mir(block(0, "A"), header=HEADER.replace("16", "32")), "only the function's header"),
     ],
-)  # fmt: skip
+)
 def test_what_cannot_be_mixed_is_refused(good: str, bad: str, why: str) -> None:
     mixes = Mixes(_read(good), _read(bad))
     assert why in mixes.refusal and mixes.units == []
 
 
-@given(st.lists(st.sampled_from(["A 1", "A 2", "B 1", "C 1", "D 1"]), max_size=8),
-       st.lists(st.sampled_from(["A 1", "A 2", "B 1", "C 1", "D 1"]), max_size=8))  # fmt: skip
+@given(
+    st.lists(st.sampled_from(["A 1", "A 2", "B 1", "C 1", "D 1"]), max_size=8),
+    st.lists(st.sampled_from(["A 1", "A 2", "B 1", "C 1", "D 1"]), max_size=8),
+)
 def test_the_empty_mix_is_good_and_the_full_mix_is_bad(good: list[str], bad: list[str]) -> None:
     mixes = _mixes(good, bad)
     if good != bad:

@@ -33,13 +33,20 @@ def old_report(folder: Path, **changes: Any) -> Path:
     (folder / "source").mkdir(parents=True)
     (folder / "source/test.c").write_text(SOURCE)
     document = {
-        "schema_version": 1, "title": "[gvn] [main] wrong result with -O2", "toolchain": "clang", "simulated": False,
-        "compiler": {"name": "clang-14", "version": "clang version 14"}, "status": "found", "failure_rate": None,
+        "schema_version": 1,
+        "title": "[gvn] [main] wrong result with -O2",
+        "toolchain": "clang",
+        "simulated": False,
+        "compiler": {"name": "clang-14", "version": "clang version 14"},
+        "status": "found",
+        "failure_rate": None,
         "culprit": {"pass": "GVNPass", "pass_argument": "gvn", "function": "main", "function_symbol": "main"},
-        "bad": {"text": "prints '0'"}, "expected": {"sha256": None, "status": 0},
+        "bad": {"text": "prints '0'"},
+        "expected": {"sha256": None, "status": 0},
         "options": {"file": "{bundle}/source/test.c", "reference": "-O1", "args": ["-O2", "-I{bundle}/source"]},
-        "files": {"source/test.c": hashlib.sha256(SOURCE.encode()).hexdigest()}, **changes,
-    }  # fmt: skip
+        "files": {"source/test.c": hashlib.sha256(SOURCE.encode()).hexdigest()},
+        **changes,
+    }
     (folder / "bundle.json").write_text(json.dumps(document))
     return folder
 
@@ -142,9 +149,10 @@ def test_bombs_are_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
 
 
 @pytest.mark.parametrize(
-    "data", [b"", b"no archive", gzip.compress(b"no tar"), gzip.compress(b"x" * 4096)[:-9], bytes(600)],
+    "data",
+    [b"", b"no archive", gzip.compress(b"no tar"), gzip.compress(b"x" * 4096)[:-9], bytes(600)],
     ids=["empty", "text", "no-tar", "cut", "zeros"],
-)  # fmt: skip
+)
 def test_what_is_no_archive(tmp_path: Path, data: bytes) -> None:
     path = tmp_path / "x.tar.gz"
     path.write_bytes(data)
@@ -174,9 +182,14 @@ def _missing(folder: Path) -> None:
 
 @pytest.mark.parametrize(
     ("damage", "words"),
-    [(_no_bundle, "holds no bundle.json"), (_no_json, "not what mccprobe writes"), (_list, "not what mccprobe writes"),
-     (_changed, "was changed after"), (_missing, "is missing")],
-)  # fmt: skip
+    [
+        (_no_bundle, "holds no bundle.json"),
+        (_no_json, "not what mccprobe writes"),
+        (_list, "not what mccprobe writes"),
+        (_changed, "was changed after"),
+        (_missing, "is missing"),
+    ],
+)
 def test_damaged_reports(tmp_path: Path, damage: Callable[[Path], None], words: str) -> None:
     folder = old_report(tmp_path / "report")
     damage(folder)
@@ -186,9 +199,13 @@ def test_damaged_reports(tmp_path: Path, damage: Callable[[Path], None], words: 
 
 @pytest.mark.parametrize(
     ("changes", "words"),
-    [({"schema_version": 99}, "report version 99"), ({"options": {"unknown": 1}}, "unknown key unknown"),
-     ({"files": {"../../etc/passwd": "0"}}, "is missing"), ({"culprit": 5, "bad": 5}, "not what mccprobe writes")],
-)  # fmt: skip
+    [
+        ({"schema_version": 99}, "report version 99"),
+        ({"options": {"unknown": 1}}, "unknown key unknown"),
+        ({"files": {"../../etc/passwd": "0"}}, "is missing"),
+        ({"culprit": 5, "bad": 5}, "not what mccprobe writes"),
+    ],
+)
 def test_reports_of_others(tmp_path: Path, changes: dict[str, Any], words: str) -> None:
     with pytest.raises(BadReport, match=words):
         read_report(old_report(tmp_path / "report", **changes), tmp_path)
@@ -244,15 +261,21 @@ def test_a_report_takes_no_longer_than_its_budget(tmp_path: Path) -> None:
     """The program runs for an hour, and the report asks for a day."""
     options = {"file": "{bundle}/source/test.c", "reference": "-O1", "args": ["-O2"], "timeout": 86_400}
     text = "int sleep(unsigned);\nint main(void) { return sleep(3600); }\n"
-    folder = old_report(tmp_path / "report", options=options,
-                        files={"source/test.c": hashlib.sha256(text.encode()).hexdigest()})  # fmt: skip
+    folder = old_report(
+        tmp_path / "report", options=options, files={"source/test.c": hashlib.sha256(text.encode()).hexdigest()}
+    )
     (folder / "source/test.c").write_text(text)
     executor = LocalExecutor(1)
     try:
         row = recheck(
-            read_report(folder, tmp_path), "clang-14", cache=tmp_path, scratch=tmp_path, executor=executor,
-            tell=lambda text: None, deadline=Deadline(1.0),
-        )  # fmt: skip
+            read_report(folder, tmp_path),
+            "clang-14",
+            cache=tmp_path,
+            scratch=tmp_path,
+            executor=executor,
+            tell=lambda text: None,
+            deadline=Deadline(1.0),
+        )
     finally:
         executor.shutdown(cancel=True)
     assert row.answer is Recurrence.CANNOT_TELL and "timeout after 1.0 s" in row.text

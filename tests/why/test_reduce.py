@@ -63,7 +63,7 @@ def reducer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], 
         place = tmp_path / "bin"
         place.mkdir(exist_ok=True)
         script = place / "cvise"
-        script.write_text(f'#!/bin/sh\nfor file; do test=$last; last=$file; done\n{text}\n')
+        script.write_text(f"#!/bin/sh\nfor file; do test=$last; last=$file; done\n{text}\n")
         script.chmod(0o755)
         monkeypatch.setenv("PATH", f"{place}:/usr/bin:/bin")
 
@@ -131,9 +131,7 @@ def test_wrong_by_another_pass_is_another_fault(task: Task, tmp_path: Path) -> N
 
 
 @pytest.mark.toolchain("clang-14")
-def test_an_untouched_source_that_does_not_pass_is_an_error(
-    tmp_path: Path, reducer: Callable[[str], None]
-) -> None:
+def test_an_untouched_source_that_does_not_pass_is_an_error(tmp_path: Path, reducer: Callable[[str], None]) -> None:
     reducer("exit 0")
     with pytest.raises(CannotReduce, match="does not pass the test: GVNPass on relax"):
         case_reduced(tmp_path / "run", culprit=replace(RELAX, title="GVNPass"))
@@ -143,8 +141,7 @@ def test_an_untouched_source_that_does_not_pass_is_an_error(
 def test_only_what_passed_counts_and_a_later_call_goes_on(tmp_path: Path, reducer: Callable[[str], None]) -> None:
     """A reducer that leaves a torn file behind changes nothing: the result is what the test accepted."""
     reducer(
-        'cp "$file" whole; sed 1d "$file" >next && cp next "$file" && sh "$test" || exit 1\n'
-        'head -c 40 whole >"$file"'
+        'cp "$file" whole; sed 1d "$file" >next && cp next "$file" && sh "$test" || exit 1\nhead -c 40 whole >"$file"'
     )
     first = case_reduced(tmp_path / "run")
     assert first.verified and first.state is StepState.DONE
@@ -213,18 +210,36 @@ def finished(root: Path, source: Path) -> Path:
     root.mkdir()
     flag = ["-mllvm", "-enable-loopinterchange"]
     request = {
-        "toolchain": "clang", "compiler": shutil.which("clang-14"), "version": "14", "source": str(source),
-        "source_sha256": digest_of(source), "args": ["-O3"], "flags": [flag], "inputs": [], "link_args": [],
-        "reference_args": ["-O3"], "oracle": ["reference", [], [], "", 1],
-    }  # fmt: skip
+        "toolchain": "clang",
+        "compiler": shutil.which("clang-14"),
+        "version": "14",
+        "source": str(source),
+        "source_sha256": digest_of(source),
+        "args": ["-O3"],
+        "flags": [flag],
+        "inputs": [],
+        "link_args": [],
+        "reference_args": ["-O3"],
+        "oracle": ["reference", [], [], "", 1],
+    }
     options = {"file": str(source), "compiler": "clang-14", "flags": ["-enable-loopinterchange"], "args": ["-O3"]}
     result = {
-        "status": "found", "toolchain": "clang", "simulated": False, "flags": [" ".join(flag)], "source": str(source),
-        "working_directory": str(root), "culprit": {
-            "pass": "LoopInterchangePass", "pass_argument": "loop-interchange", "function": "relax",
-            "function_symbol": "relax", "function_from": "inferred", "execution": 1, "total": 1,
+        "status": "found",
+        "toolchain": "clang",
+        "simulated": False,
+        "flags": [" ".join(flag)],
+        "source": str(source),
+        "working_directory": str(root),
+        "culprit": {
+            "pass": "LoopInterchangePass",
+            "pass_argument": "loop-interchange",
+            "function": "relax",
+            "function_symbol": "relax",
+            "function_from": "inferred",
+            "execution": 1,
+            "total": 1,
         },
-    }  # fmt: skip
+    }
     (root / "run.json").write_text(json.dumps({"options": options, "request": request}))
     (root / "result.json").write_text(json.dumps(result))
     return root

@@ -190,7 +190,7 @@ WRONG_IF_OPTIMIZED = """
         (HANDLER, PROMISES, "plain variables beside a signal handler"),
     ],
     ids=lambda value: value if len(value) < 40 else "",
-)  # fmt: skip
+)
 def test_a_planted_fault_is_found(opened: Opener, text: str, check: str, word: str) -> None:
     args = ("-O2", "-pthread") if text is RACE else ("-O2",)
     found = one(opened(WRONG_IF_OPTIMIZED + text, args=args, reference="-O0 -pthread"), check)
@@ -206,7 +206,7 @@ def test_without_a_prototype_types_are_not_known_to_be_kept(opened: Opener) -> N
 
 @pytest.mark.parametrize(
     ("text", "check"), [(OVERFLOW, "-fwrapv"), (ALIASING, "-fno-strict-aliasing"), (RESTRICTED, PROMISES)]
-)  # fmt: skip
+)
 @pytest.mark.parametrize("form", ["ll", "bc"])
 def test_ir_has_its_switches_too(opened: Opener, tmp_path: Path, text: str, check: str, form: str) -> None:
     """What clang's options leave out is taken out of the text: clang does not apply them to IR."""
@@ -297,7 +297,7 @@ def case(name: str) -> tuple[Path, dict[str, object]]:
         ("16-instcombine16", {"-fno-strict-aliasing"}),
         ("23-tailcc-shrink-wrap", set()),
     ],
-)  # fmt: skip
+)
 def test_real_faults_of_compilers_stay_accused(
     opened: Opener, compiler: Callable[..., str], name: str, hints: set[str]
 ) -> None:
@@ -363,7 +363,7 @@ class NoBuilder:
 
 @pytest.mark.parametrize(
     ("name", "excluding"), [("-fwrapv", ["UBSan"]), ("-fno-finite-loops", ["-O0"]), ("-ffp-contract=off", [])]
-)  # fmt: skip
+)
 def test_a_finding_is_taken_back_only_by_what_ran_clean(name: str, excluding: list[str]) -> None:
     finding = ScreenCheck(name, "program", FINDING, "alone turns it right")
     for outcome in ScreenOutcome:

@@ -41,7 +41,7 @@ int main(int count, char **names) { unsigned x = 4294967295u; printf("%u\\n", x 
         (OUTSIDE, "ASan and UBSan", "global-buffer-overflow"),
         (UNSET, "MSan", "use-of-uninitialized-value"),
     ],
-)  # fmt: skip
+)
 def test_the_cheap_part_finds_it(opened: Opener, text: str, check: str, word: str) -> None:
     result = cheap_screen(opened(text, reference="-O0"))
     assert not result.clean and check in result.reason
@@ -54,6 +54,9 @@ def test_a_right_program_is_clean_and_few_builds_are_made(opened: Opener) -> Non
     result = cheap_screen(workspace)
     assert result.clean and result.reason == ""
     assert {row.name: row.outcome for row in result.checks} == {
-        "ASan and UBSan": ScreenOutcome.CLEAN, "MSan": ScreenOutcome.CLEAN, "warnings": ScreenOutcome.CLEAN,
-        "-ftrivial-auto-var-init=pattern": ScreenOutcome.CLEAN, "-fno-strict-aliasing": ScreenOutcome.CLEAN,
-    }  # fmt: skip
+        "ASan and UBSan": ScreenOutcome.CLEAN,
+        "MSan": ScreenOutcome.CLEAN,
+        "warnings": ScreenOutcome.CLEAN,
+        "-ftrivial-auto-var-init=pattern": ScreenOutcome.CLEAN,
+        "-fno-strict-aliasing": ScreenOutcome.CLEAN,
+    }

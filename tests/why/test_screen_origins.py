@@ -20,7 +20,7 @@ OBJECTS = {
     "an array": ("int x[4]; x[n & 1] = 1; return x[3] == 5;", "x", True),
     "a member": ("P x(n); return x.sum() == 5;", "x", True),
     "given to own functions": ("int x[4]; half(x); return total(x, 4) == 5;", "x", True),
-    "given to the C library": ("char x[8]; memcpy(x, \"abc\", 3); return strlen(x) == 3;", "x", True),
+    "given to the C library": ('char x[8]; memcpy(x, "abc", 3); return strlen(x) == 3;', "x", True),
     "through a pointer": ("int x, *p = &x; if (n > 5) *p = 1; return *p == 5;", "x", True),
     "new": ("int *p = new int[4]; p[0] = 1; n = p[3] == 7; delete[] p; return n;", "", True),
     "malloc": ("int *p = (int *)malloc(16); half(p); n = p[3] == 7; free(p); return n;", "", True),
@@ -30,7 +30,7 @@ OBJECTS = {
     "called through a pointer": ("int x; hook(&x); return x == 5;", "x", False),
     "given on by an own function": ("int x; passed(&x); return x == 5;", "x", False),
     "as an integer": ("int x; number((unsigned long)&x); return x == 5;", "x", False),
-    "a string": ("std::string x = \"abc\"; x += \"def\"; return x.size() == 7;", "x", False),
+    "a string": ('std::string x = "abc"; x += "def"; return x.size() == 7;', "x", False),
     "a vector's memory": ("std::vector<int> x; x.reserve(4); elsewhere(x.data()); return x.data()[2];", "", False),
 }
 HEAD = """
@@ -58,9 +58,20 @@ def program(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     bodies = "\n".join(f"int f{number}(int n) {{ {text} }}" for number, (text, _, _) in enumerate(OBJECTS.values()))
     (folder / "objects.cc").write_text(HEAD + bodies)
     argv = [
-        f"clang++-{request.param}", "-w", "-O0", "-g1", "-fno-discard-value-names", "-fsanitize=memory", "-Xclang",
-        "-disable-llvm-passes", "-S", "-emit-llvm", "-o", "-", str(folder / "objects.cc"),
-    ]  # fmt: skip
+        f"clang++-{request.param}",
+        "-w",
+        "-O0",
+        "-g1",
+        "-fno-discard-value-names",
+        "-fsanitize=memory",
+        "-Xclang",
+        "-disable-llvm-passes",
+        "-S",
+        "-emit-llvm",
+        "-o",
+        "-",
+        str(folder / "objects.cc"),
+    ]
     result = run(RunSpec(argv, capture_bytes=1 << 26))
     if not result.ok:
         pytest.skip(f"{argv[0]} does not work here: {result.stderr_text[:200]}")
@@ -121,10 +132,8 @@ WARNED = "b2.cc:{}:65: warning: variable '{}' is used uninitialized whenever 'if
         (LIBRARY, 8, "p", "sometimes-uninitialized", False),
         (STACK, 4, "got", "format", False),  # a warning of another kind
     ],
-)  # fmt: skip
-def test_two_hints_on_one_place_are_a_finding(
-    report: str, line: int, variable: str, kind: str, finding: bool
-) -> None:
+)
+def test_two_hints_on_one_place_are_a_finding(report: str, line: int, variable: str, kind: str, finding: bool) -> None:
     hints = [
         ScreenCheck("MSan", "program", ScreenOutcome.HINT, f"a library may have written it\n{report}"),
         ScreenCheck("warnings", "program", ScreenOutcome.HINT, WARNED.format(line, variable, kind)),

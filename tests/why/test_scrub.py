@@ -98,19 +98,40 @@ def finished_run(root: Path, source: Path, args: list[str], where: Path, **more:
     """A run directory as `bisect` leaves it, of case 16, without the bisection."""
     root.mkdir(parents=True)
     request = {
-        "toolchain": "clang", "compiler": shutil.which("clang-16"), "version": "clang 16", "source": str(source),
-        "source_sha256": digest_of(source), "args": args, "flags": [], "inputs": [], "link_args": [],
+        "toolchain": "clang",
+        "compiler": shutil.which("clang-16"),
+        "version": "clang 16",
+        "source": str(source),
+        "source_sha256": digest_of(source),
+        "args": args,
+        "flags": [],
+        "inputs": [],
+        "link_args": [],
         "reference_args": ["-O1", *[arg for arg in args if not arg.startswith("-O")]],
         "oracle": ["reference", [], [], "", 1],
-    }  # fmt: skip
-    culprit = {"pass": "InstCombinePass", "pass_argument": "instcombine", "function": "main", "function_symbol": "main",
-               "function_from": "log", "execution": 174, "total": 283}  # fmt: skip
+    }
+    culprit = {
+        "pass": "InstCombinePass",
+        "pass_argument": "instcombine",
+        "function": "main",
+        "function_symbol": "main",
+        "function_from": "log",
+        "execution": 174,
+        "total": 283,
+    }
     result = {
-        "status": "found", "tool_version": "0", "toolchain": "clang", "simulated": False, "flags": [],
-        "culprit": culprit, "source": str(source), "compiler": {"path": "clang-16", "version": "clang 16"},
+        "status": "found",
+        "tool_version": "0",
+        "toolchain": "clang",
+        "simulated": False,
+        "flags": [],
+        "culprit": culprit,
+        "source": str(source),
+        "compiler": {"path": "clang-16", "version": "clang 16"},
         "working_directory": str(where),
-        "oracle": {"text": "PROGRAM", "good": "as the reference", "bad": "prints '0'"}, **more,
-    }  # fmt: skip
+        "oracle": {"text": "PROGRAM", "good": "as the reference", "bad": "prints '0'"},
+        **more,
+    }
     options = {"file": str(source), "compiler": "clang-16", "reference": "-O1", "args": args}
     (root / "run.json").write_text(json.dumps({"schema_version": 1, "options": options, "request": request}))
     (root / "result.json").write_text(json.dumps(result))
@@ -128,15 +149,23 @@ def private_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (project / "own.h").write_text("/* alice@kyoto-7, token s3cr3t-token */\n#define OWN 1\n")
     (project / "test.c").write_text(f'#include "own.h"\n/* by alice, {home} */\n{text}')
     for name, value in {
-        "HOME": str(home), "USER": "alice", "LOGNAME": "alice", "HOSTNAME": "kyoto-7", "API_TOKEN": "s3cr3t-token",
+        "HOME": str(home),
+        "USER": "alice",
+        "LOGNAME": "alice",
+        "HOSTNAME": "kyoto-7",
+        "API_TOKEN": "s3cr3t-token",
         "LICENCE_SERVER": "27000@licences.example",
-    }.items():  # fmt: skip
+    }.items():
         monkeypatch.setenv(name, value)
     monkeypatch.chdir(project)
     return finished_run(
-        tmp_path / "run", project / "test.c", ["-O2", "-g", f"-I{project}"], project,
-        notes=[f"seen on kyoto-7 by alice in {project}", "27000@licences.example"], log=[f"{home}/x"],
-    )  # fmt: skip
+        tmp_path / "run",
+        project / "test.c",
+        ["-O2", "-g", f"-I{project}"],
+        project,
+        notes=[f"seen on kyoto-7 by alice in {project}", "27000@licences.example"],
+        log=[f"{home}/x"],
+    )
 
 
 @pytest.mark.toolchain("clang-16")

@@ -91,9 +91,18 @@ def test_shipped_kernels_are_tried_by_two_builds(root: Path, tmp_path: Path, run
     for name, source in (("gemm", "gemm"), ("common", "common"), ("second", "gemm")):
         shutil.copytree(root / "kernels" / source, kernels / name)
     run = run_cli(
-        "why", "--toolchain", "sim", "--flag", "internal-regs-ra", "--step", "signature", "--json",
-        "-o", tmp_path / "run", env={"MCCPROBE_KERNELS": str(kernels)},
-    )  # fmt: skip
+        "why",
+        "--toolchain",
+        "sim",
+        "--flag",
+        "internal-regs-ra",
+        "--step",
+        "signature",
+        "--json",
+        "-o",
+        tmp_path / "run",
+        env={"MCCPROBE_KERNELS": str(kernels)},
+    )
     assert run.code == 0, run
     found = json.loads(run.stdout)["signature"]
     assert [(other["name"], other["shows"]) for other in found["others"]] == [("second", True)]

@@ -117,7 +117,9 @@ def test_a_sanitizer_sees_the_same_input(here: Path, tmp_path: Path) -> None:
     oracle = ReferenceOracle(Expected(b"", 0), stdin=given)
     journal = Journal(run.journal)
     workspace = SimpleNamespace(
-        oracle=oracle, request=SimpleNamespace(oracle=SimpleNamespace(stdin=given)), journal=journal,
+        oracle=oracle,
+        request=SimpleNamespace(oracle=SimpleNamespace(stdin=given)),
+        journal=journal,
         ledger=SimpleNamespace(run=run),
     )
     screen = ScreenRuns(cast(Workspace, workspace))
@@ -150,5 +152,3 @@ def test_a_recipes_input_lies_next_to_it(here: Path) -> None:
     Path("folder/mine.toml").write_text('schema_version = 1\nfile = "../prog.c"\nstdin = "in.txt"\n')
     options = read_recipe(Path("folder/mine.toml"))
     assert (options.file, options.stdin) == ("prog.c", "folder/in.txt")
-
-

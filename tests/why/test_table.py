@@ -67,11 +67,15 @@ def test_eight_cells(bisected: Callable[..., Bisected]) -> None:
     cells = made.table()
     verdicts = {key: cell.verdict for key, cell in cells.items()}
     assert verdicts == {
-        ("on", "on", AS_COMPILED): "BAD", ("on", "off", AS_COMPILED): "GOOD",
-        ("on", "on", "optnone"): "GOOD", ("on", "off", "optnone"): None,
-        ("off", "on", AS_COMPILED): "GOOD", ("off", "off", AS_COMPILED): None,
-        ("off", "on", "optnone"): "GOOD", ("off", "off", "optnone"): None,
-    }  # fmt: skip
+        ("on", "on", AS_COMPILED): "BAD",
+        ("on", "off", AS_COMPILED): "GOOD",
+        ("on", "on", "optnone"): "GOOD",
+        ("on", "off", "optnone"): None,
+        ("off", "on", AS_COMPILED): "GOOD",
+        ("off", "off", AS_COMPILED): None,
+        ("off", "on", "optnone"): "GOOD",
+        ("off", "off", "optnone"): None,
+    }
     before = made.report.culprit.execution - 1
     assert cells["on", "off", AS_COMPILED].how == f"-opt-bisect-limit={before} (it and all later ones)"
     for cell in cells.values():
@@ -115,8 +119,11 @@ def test_other_builds(bisected: Callable[..., Bisected]) -> None:
     made = bisected(FAULT)
     facts = build_facts(made.workspace, Judging(made.workspace, needed=2), tell=lambda text: None, deadline=Deadline())
     assert [(fact.build.split(" with")[0].split(":")[0], fact.verdict) for fact in facts] == [
-        ("compiler defaults", "GOOD"), ("-O0", "GOOD"), ("-O2", "BAD"), ("-Od3", None),
-    ]  # fmt: skip
+        ("compiler defaults", "GOOD"),
+        ("-O0", "GOOD"),
+        ("-O2", "BAD"),
+        ("-Od3", None),
+    ]
     assert "does not take -Od3" in facts[-1].text
     late = build_facts(made.workspace, Judging(made.workspace, needed=2), tell=lambda text: None, deadline=Deadline(0))
     assert {fact.verdict for fact in late} == {None}

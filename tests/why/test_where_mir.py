@@ -51,9 +51,12 @@ class Opened:
 
     def where(self, title: str, symbol: str, *, execution: int = UNLIMITED, deadline: Deadline | None = None) -> Where:
         return where_in_pass(
-            self.workspace, self.report(title, symbol, execution), tell=lambda text: None,
-            deadline=deadline or Deadline(), folder=self.folder / "where",
-        )  # fmt: skip
+            self.workspace,
+            self.report(title, symbol, execution),
+            tell=lambda text: None,
+            deadline=deadline or Deadline(),
+            folder=self.folder / "where",
+        )
 
     def report(self, title: str, symbol: str, execution: int = UNLIMITED) -> BisectReport:
         """What a bisection would hand over. UNLIMITED stands for an execution behind the mid-end."""
@@ -61,9 +64,15 @@ class Opened:
         info = load_pass_table().find(title)
         argument = info.argument if info else None
         return BisectReport(
-            Status.FOUND, "clang", "", "", False, "", (),
+            Status.FOUND,
+            "clang",
+            "",
+            "",
+            False,
+            "",
+            (),
             culprit=Culprit(title, argument, symbol, symbol, "log", number, number),
-        )  # fmt: skip
+        )
 
 
 Open = Callable[..., Opened]
@@ -190,9 +199,15 @@ def test_a_correct_pass_is_never_accused(opened: Open) -> None:
         report = work.report(SCHEDULER, "main")
         assert report.culprit is not None
         where = where_in_machine_pass(
-            work.workspace, report, report.culprit, argument, kind="machine", tell=lambda text: None,
-            deadline=Deadline(), folder=work.folder,
-        )  # fmt: skip
+            work.workspace,
+            report,
+            report.culprit,
+            argument,
+            kind="machine",
+            tell=lambda text: None,
+            deadline=Deadline(),
+            folder=work.folder,
+        )
         assert where.instruction is None and not where.reproducer
         assert "not reproduced in stages" in where.reason, (argument, where.reason)
     evidence = mix_evidence()
@@ -276,20 +291,27 @@ def test_without_an_llc_of_its_own_mcc_is_told_what_is_missing(tmp_path: Path) -
     report = Opened(cast(Workspace, workspace), tmp_path).report(SCHEDULER, "f")
     assert report.culprit is not None
     where = where_in_machine_pass(
-        cast(Workspace, workspace), report, report.culprit, "machine-scheduler", kind="machine",
-        tell=lambda text: None, deadline=Deadline(), folder=tmp_path,
-    )  # fmt: skip
+        cast(Workspace, workspace),
+        report,
+        report.culprit,
+        "machine-scheduler",
+        kind="machine",
+        tell=lambda text: None,
+        deadline=Deadline(),
+        folder=tmp_path,
+    )
     assert where.instruction is None
     assert "no llc beside" in where.reason and "musaasm" in where.reason
 
 
 def test_the_verifier_is_read_as_a_stream() -> None:
     text = (
-        b"# After Instruction Selection\n# Machine code for function f: IsSSA\n" + b"  %0:gr32 = X\n" * 50_000
+        b"# After Instruction Selection\n# Machine code for function f: IsSSA\n"
+        + b"  %0:gr32 = X\n" * 50_000
         + b"# End machine code for function f.\n\n*** Bad machine code: Using an undefined physical register ***\n"
         b"- function:    f\n- basic block: %bb.3 if.then (0x5581)\n- instruction: 64B\t%1:gr64 = CMOV64rr %2\n"
         b"- operand 3:   implicit $eflags\n\n*** Bad machine code: Another ***\n- function:    g\n"
-    )  # fmt: skip
+    )
     reader = _Reader()
     for start in range(0, len(text), 4099):
         assert reader.feed(text[start : start + 4099]) == b""

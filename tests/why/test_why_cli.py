@@ -68,9 +68,18 @@ def test_options_survive_run_json() -> None:
 
 @pytest.mark.parametrize(
     "options",
-    [None, [], {}, {"bisect": []}, {"bisect": {}, "sets": "x"}, {"bisect": {}, "sets": [1]}, {"bisect": {}, "what": 1},
-     {"bisect": {"flags": 3}}, {"bisect": {}, "skip_screen": 1}],
-)  # fmt: skip
+    [
+        None,
+        [],
+        {},
+        {"bisect": []},
+        {"bisect": {}, "sets": "x"},
+        {"bisect": {}, "sets": [1]},
+        {"bisect": {}, "what": 1},
+        {"bisect": {"flags": 3}},
+        {"bisect": {}, "skip_screen": 1},
+    ],
+)
 def test_a_damaged_run_json(options: object) -> None:
     with pytest.raises(JournalUnreadable):
         read_why_options({"options": options}, Path("run.json"))
@@ -187,9 +196,13 @@ def test_text_of_a_run(run_cli: RunCli) -> None:
     assert run.code == 0, run
     assert run.stdout.startswith("FOUND\n") and run.stdout == Path("run/report.txt").read_text()
     for told in (
-        "{-enable-loopinterchange}  fails", "LoopInterchangePass (loop-interchange) on relax", "ways around:",
-        "without -mllvm -enable-loopinterchange", "screen: skipped (not asked for)", "run directory: ",
-    ):  # fmt: skip
+        "{-enable-loopinterchange}  fails",
+        "LoopInterchangePass (loop-interchange) on relax",
+        "ways around:",
+        "without -mllvm -enable-loopinterchange",
+        "screen: skipped (not asked for)",
+        "run directory: ",
+    ):
         assert told in run.stdout, told
     assert "SIMULATED" not in run.stdout and "[sim]" not in run.stdout
     for told in ("... smallest flag set", "trial 1:", "... workaround 1 of"):

@@ -52,14 +52,24 @@ def harvest() -> Harvest:
 
 
 def texts(
-    harvest: Harvest | None, *, title: str = SCHEDULER, given: tuple[str, ...] = (), symbol: str | None = "f",
-    flags: tuple[str, ...] = ("mtgpu-enable-internal-regs-ra",), code_generator: bool = True,
-) -> list[str]:  # fmt: skip
+    harvest: Harvest | None,
+    *,
+    title: str = SCHEDULER,
+    given: tuple[str, ...] = (),
+    symbol: str | None = "f",
+    flags: tuple[str, ...] = ("mtgpu-enable-internal-regs-ra",),
+    code_generator: bool = True,
+) -> list[str]:
     catalogue = load_catalogue()
     found = possible_changes(
-        load_pass_table().find(title), [catalogue.flags[name] for name in flags], catalogue, harvest,
-        given=given or flags, symbol=symbol, in_code_generator=code_generator,
-    )  # fmt: skip
+        load_pass_table().find(title),
+        [catalogue.flags[name] for name in flags],
+        catalogue,
+        harvest,
+        given=given or flags,
+        symbol=symbol,
+        in_code_generator=code_generator,
+    )
     return [" ".join(change.options) or f"optnone {change.function}" for change in found]
 
 
@@ -172,9 +182,13 @@ def matrix(workspace: Workspace, *, deadline: Deadline | None = None, symbol: st
     culprit = Culprit("LoopInterchangePass", "loop-interchange", symbol, symbol, "log", 1, 2)
     flags = [load_catalogue().resolve("-enable-loopinterchange")]
     return module.workarounds(
-        workspace, flags, culprit, Judging(workspace, needed=2), tell=lambda text: None,
+        workspace,
+        flags,
+        culprit,
+        Judging(workspace, needed=2),
+        tell=lambda text: None,
         deadline=deadline or Deadline(),
-    )  # fmt: skip
+    )
 
 
 @pytest.mark.toolchain
@@ -230,9 +244,10 @@ def speed(tmp_path: Path, printed: str, *, simulated: bool = False, timing: bool
             return tempfile.TemporaryDirectory(dir=tmp_path)
 
     workspace = SimpleNamespace(
-        oracle=KernelOracle("small"), request=SimpleNamespace(toolchain=toolchain),
+        oracle=KernelOracle("small"),
+        request=SimpleNamespace(toolchain=toolchain),
         ledger=SimpleNamespace(run=Run()),
-    )  # fmt: skip
+    )
     judge = SimpleNamespace(program=SimpleNamespace(replace=lambda digest: program))
     return module.device_seconds(cast(Workspace, workspace), cast(Any, judge), "0" * 64)
 

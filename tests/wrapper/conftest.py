@@ -65,16 +65,25 @@ def call(shell: list[str], wrapper_file: Path, tmp_path: Path) -> RunWrapper:
     """`call(argv, cwd=, env=, wrapper=)` in the shell of this test."""
 
     def run(
-        argv: Sequence[str | bytes], *, cwd: Path | None = None, env: Mapping[str, str] | None = None,
-        wrapper: Path | None = None, log: bool = True,
-    ) -> Call:  # fmt: skip
+        argv: Sequence[str | bytes],
+        *,
+        cwd: Path | None = None,
+        env: Mapping[str, str] | None = None,
+        wrapper: Path | None = None,
+        log: bool = True,
+    ) -> Call:
         path = tmp_path / "log.jsonl"
         path.unlink(missing_ok=True)
         environment = {**os.environ, **({"MCCPROBE_LOG": str(path)} if log else {}), **(env or {})}
         done = subprocess.run(
-            [*shell, str(wrapper or wrapper_file), *argv], cwd=cwd or tmp_path, env=environment, capture_output=True,
-            stdin=subprocess.DEVNULL, check=False, timeout=60,
-        )  # fmt: skip
+            [*shell, str(wrapper or wrapper_file), *argv],
+            cwd=cwd or tmp_path,
+            env=environment,
+            capture_output=True,
+            stdin=subprocess.DEVNULL,
+            check=False,
+            timeout=60,
+        )
         told = done.stdout.split(b"\0")[2:-1] if done.stdout else None  # without the interpreter and the script
         line = json.loads(path.read_text(encoding="ascii")) if path.exists() else None
         return Call(done.returncode, told, line, done.stderr.decode(errors="replace"))

@@ -15,10 +15,19 @@ from mccprobe.build.wrapper.install import install
 COMPILE = ["-O2", "-c", "k.mu"]
 
 
-@pytest.mark.parametrize("value", [
-    "+-mllvm +-FenceSetting=strict", "# +-Xclang +-mllvm", "^-mllvm", "x-mllvm", "+-Od3", "+@more.rsp",
-    "+--config=./c.cfg", "s/-O2/-Od3/",
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "value",
+    [
+        "+-mllvm +-FenceSetting=strict",
+        "# +-Xclang +-mllvm",
+        "^-mllvm",
+        "x-mllvm",
+        "+-Od3",
+        "+@more.rsp",
+        "+--config=./c.cfg",
+        "s/-O2/-Od3/",
+    ],
+)
 @pytest.mark.parametrize("log", [True, False])
 def test_an_override_that_may_give_llvm_options(call, value: str, log: bool) -> None:  # type: ignore[no-untyped-def]
     done = call(COMPILE, env={"CCC_OVERRIDE_OPTIONS": value}, log=log)
@@ -82,9 +91,5 @@ def test_clang_would_refuse_them_twice_and_does_not_with_the_wrapper(
     )
     assert twice.returncode != 0 and "unroll-count" in twice.stderr, twice
     installed = install(tmp_path / "usr", Path(shutil.which(clang) or clang), wrapper_sets(str(tmp_path / "set.toml")))
-    once = subprocess.run(
-        [str(installed.path), "-c", "k.c"], cwd=tmp_path, capture_output=True, text=True, check=False
-    )
+    once = subprocess.run([str(installed.path), "-c", "k.c"], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert once.returncode == 0 and "nothing is added" in once.stderr, once
-
-

@@ -32,9 +32,11 @@ class Build:
         self.log = folder / "log.jsonl"
         self.wrapper = install(folder / "prefix", self.sdk.mcc, wrapper_sets("gemm-s4000")).path
         self.env = {
-            **os.environ, "PATH": f"{self.wrapper.parent}{os.pathsep}{os.environ['PATH']}",
-            "LIBRARY_PATH": str(self.sdk.root / "lib"), "MCCPROBE_LOG": str(self.log),
-        }  # fmt: skip
+            **os.environ,
+            "PATH": f"{self.wrapper.parent}{os.pathsep}{os.environ['PATH']}",
+            "LIBRARY_PATH": str(self.sdk.root / "lib"),
+            "MCCPROBE_LOG": str(self.log),
+        }
 
     def run(self, *command: str, code: int = 0, **env: str) -> str:
         done = subprocess.run(
@@ -49,8 +51,9 @@ class Build:
     def unchanged_sources(self) -> bool:
         return all(
             (self.folder / path.relative_to(PROJECT)).read_bytes() == path.read_bytes()
-            for path in PROJECT.rglob("*") if path.is_file()
-        )  # fmt: skip
+            for path in PROJECT.rglob("*")
+            if path.is_file()
+        )
 
 
 @pytest.fixture

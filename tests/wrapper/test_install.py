@@ -66,8 +66,12 @@ def test_install_and_remove_leave_nothing(compiler: Path, tmp_path: Path) -> Non
     assert done.path == prefix / "bin/mcc"
     assert done.path.stat().st_mode & 0o111
     assert is_our_wrapper(done.path), "the search for mcc would take it for the compiler"
-    assert [name for name in tree(tmp_path) if name not in before] == ["home", "home/.local", "home/.local/bin",
-                                                                      "home/.local/bin/mcc"]  # fmt: skip
+    assert [name for name in tree(tmp_path) if name not in before] == [
+        "home",
+        "home/.local",
+        "home/.local/bin",
+        "home/.local/bin/mcc",
+    ]
     stamp = remove(prefix)
     assert stamp.compiler == str(compiler)
     assert tree(tmp_path) == before
@@ -256,9 +260,13 @@ def test_a_compiler_that_calls_mcc_again_is_a_loop_that_ends(tmp_path: Path, set
     done = install(tmp_path / "p", script, SETS)
     path = os.pathsep.join([str(done.path.parent), os.environ["PATH"]])
     called = subprocess.run(
-        ["mcc", "-c", "k.mu"], env={"PATH": path, "MCCPROBE_WRAPPER": setting}, capture_output=True, text=True,
-        check=False, timeout=30,
-    )  # fmt: skip
+        ["mcc", "-c", "k.mu"],
+        env={"PATH": path, "MCCPROBE_WRAPPER": setting},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=30,
+    )
     assert called.returncode == 126
     assert called.stderr.count("a loop") == 1 and str(script) in called.stderr
 

@@ -184,9 +184,12 @@ def test_only_builtins(shell: list[str], tmp_path: Path) -> None:
     program = subprocess.run(["which", shell[0]], capture_output=True, text=True, check=True).stdout.strip()
     done = subprocess.run(
         [program, *shell[1:], str(wrapper), "-c", "k\xe9\n.mu", "@a.rsp"],
-        cwd=tmp_path, capture_output=True, check=False, timeout=60,
+        cwd=tmp_path,
+        capture_output=True,
+        check=False,
+        timeout=60,
         env={"PATH": "", "MCCPROBE_LOG": str(tmp_path / "log"), "MCCPROBE_FLAGS": "-O2 '-DX=a b'"},
-    )  # fmt: skip
+    )
     assert (done.returncode, done.stderr) == (0, b"")
     assert (tmp_path / "log").read_text().count("\n") == 1
 
@@ -198,10 +201,11 @@ def test_concurrent_writers_do_not_mix_lines(
     log = tmp_path / "shared.jsonl"
     env = {**os.environ, "MCCPROBE_LOG": str(log)}
     running = [
-        subprocess.Popen([*shell, str(wrapper_file), "-c", "k.mu", f"-DN={n}" + "x" * size],
-                         env=env, stdout=subprocess.DEVNULL)
+        subprocess.Popen(
+            [*shell, str(wrapper_file), "-c", "k.mu", f"-DN={n}" + "x" * size], env=env, stdout=subprocess.DEVNULL
+        )
         for n in range(24)
-    ]  # fmt: skip
+    ]
     assert all(process.wait(60) == 0 for process in running)
     lines = [json.loads(line) for line in log.read_text(encoding="ascii").splitlines()]
     assert sorted(line["before"][-1] for line in lines) == sorted(f"-DN={n}" + "x" * size for n in range(24))

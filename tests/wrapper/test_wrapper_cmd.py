@@ -40,9 +40,15 @@ def run(tmp_path: Path) -> Run:
 
     def call(*args: str | Path, code: int = 0, stdin: str = "", **env: str) -> subprocess.CompletedProcess[str]:
         done = subprocess.run(
-            [sys.executable, "-c", MAIN, "wrapper", *map(str, args)], cwd=tmp_path, input=stdin,
-            env={**os.environ, "HOME": str(home), **env}, capture_output=True, text=True, check=False, timeout=120,
-        )  # fmt: skip
+            [sys.executable, "-c", MAIN, "wrapper", *map(str, args)],
+            cwd=tmp_path,
+            input=stdin,
+            env={**os.environ, "HOME": str(home), **env},
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=120,
+        )
         assert done.returncode == code, f"{args}\n{done.stdout}\n{done.stderr}"
         return done
 
@@ -102,8 +108,9 @@ def test_status_proves_what_it_says(run: Run, sdk: SimSdk, tmp_path: Path) -> No
     text = run("status", "--prefix", prefix, code=0, PATH=path, MCCPROBE_FLAGS="-mllvm -misched=ilpmax").stdout
     assert "(the wrapper)" in text and len(re.findall("once in the device compile", text)) == 8
     assert [line for line in text.splitlines() if line.startswith(("arrives", "changes"))] == [
-        "arrives   yes  [SIMULATED]", "changes   yes  [SIMULATED]",
-    ]  # fmt: skip
+        "arrives   yes  [SIMULATED]",
+        "changes   yes  [SIMULATED]",
+    ]
 
 
 def test_status_on_the_users_kernel(run: Run, sdk: SimSdk, tmp_path: Path) -> None:
@@ -122,8 +129,7 @@ def test_status_says_what_comes_from_elsewhere(run: Run, sdk: SimSdk, tmp_path: 
     prefix, compiler = tmp_path / "prefix", tmp_path / "sdk/mcc"
     compiler.parent.mkdir()
     compiler.write_text(
-        '#!/bin/sh\ncase "$*" in *-###*) echo "Configuration file: /etc/site.cfg" >&2 ;; esac\n'
-        f'exec {sdk.mcc} "$@"\n'
+        f'#!/bin/sh\ncase "$*" in *-###*) echo "Configuration file: /etc/site.cfg" >&2 ;; esac\nexec {sdk.mcc} "$@"\n'
     )
     compiler.chmod(0o755)
     run("install", "--mcc", compiler, "--prefix", prefix)
@@ -188,8 +194,19 @@ def test_exec_runs_a_command_with_the_wrapper_in_front(run: Run, sdk: SimSdk, tm
     (tmp_path / "k.mu").write_text("__attribute__((global)) void k(int *p) { *p = 1; }\n")
     log = tmp_path / "log.jsonl"
     command = ("exec", "--mcc", sdk.mcc, "--set", "gemm-s4000", "--")
-    run(*command, "mcc", "-x", "musa", "--musa-device-only", "-c", "-", "-o", "k.o",
-        stdin=(tmp_path / "k.mu").read_text(), MCCPROBE_LOG=str(log))  # fmt: skip
+    run(
+        *command,
+        "mcc",
+        "-x",
+        "musa",
+        "--musa-device-only",
+        "-c",
+        "-",
+        "-o",
+        "k.o",
+        stdin=(tmp_path / "k.mu").read_text(),
+        MCCPROBE_LOG=str(log),
+    )
     assert (tmp_path / "k.o").stat().st_size
     line = json.loads(log.read_text())
     assert line["kind"] == "compile" and len(line["after"]) - len(line["before"]) == 14
@@ -272,8 +289,8 @@ def test_a_compiler_replaced_behind_the_wrapper_is_noticed(run: Run, sdk: SimSdk
         "as it was": f'#!/bin/sh\nexec {sdk.mcc} "$@"\n',
         "its file has other content": f'#!/bin/sh\n\nexec {sdk.mcc} "$@"\n',
         "and is mcc version 9": '#!/bin/sh\n[ "$1" = --version ] && printf "clang version 14.0.6\\nmcc version 9\\n" '
-                                f'&& exit\nexec {sdk.mcc} "$@"\n',
-    }  # fmt: skip
+        f'&& exit\nexec {sdk.mcc} "$@"\n',
+    }
     for says, text in texts.items():
         compiler.write_text(text)
         compiler.chmod(0o755)

@@ -55,28 +55,48 @@ def document(family: Family, samples: Sequence[Sample], sources: Sequence[str]) 
         backed = holds + sum(place["holds"] for place in places)
         refuted = fails + sum(place["fails"] for place in places)
         enough = (
-            instructions[guess.id] >= MIN_INSTRUCTIONS and len(functions[guess.id]) >= MIN_FUNCTIONS
-            and holds >= MIN_HOLDS and refuted == 0
+            instructions[guess.id] >= MIN_INSTRUCTIONS
+            and len(functions[guess.id]) >= MIN_FUNCTIONS
+            and holds >= MIN_HOLDS
+            and refuted == 0
         )
         mask, value = guess.mask_value()
         texts = sorted({check for (rule, _), found in tally.items() if rule == guess.id for check, _ in found})
-        rules.append({
-            "id": guess.id, "class": guess.name, "pipe": guess.pipe, "flow": guess.flow,
-            "dwords": list(guess.dwords), "mask": f"{mask:x}", "value": f"{value:x}",
-            "confidence": CERTAIN if enough and not guess.never_certain else LIKELY,
-            "evidence": {"instructions": instructions[guess.id], "functions": len(functions[guess.id]),
-                         "holds": backed, "fails": refuted, "checks": texts,
-                         "kernels": sorted({sources_of[name] for name in functions[guess.id]})},
-            "seen_one": f"{one:x}", "seen_zero": f"{zero:x}", "widths": _widths(guess),
-            "fields": [place for place in places if place["holds"] and not place["fails"]],
-        })
+        rules.append(
+            {
+                "id": guess.id,
+                "class": guess.name,
+                "pipe": guess.pipe,
+                "flow": guess.flow,
+                "dwords": list(guess.dwords),
+                "mask": f"{mask:x}",
+                "value": f"{value:x}",
+                "confidence": CERTAIN if enough and not guess.never_certain else LIKELY,
+                "evidence": {
+                    "instructions": instructions[guess.id],
+                    "functions": len(functions[guess.id]),
+                    "holds": backed,
+                    "fails": refuted,
+                    "checks": texts,
+                    "kernels": sorted({sources_of[name] for name in functions[guess.id]}),
+                },
+                "seen_one": f"{one:x}",
+                "seen_zero": f"{zero:x}",
+                "widths": _widths(guess),
+                "fields": [place for place in places if place["holds"] and not place["fails"]],
+            }
+        )
     return {
         "family": family.name,
         "targets": list(family.targets),
         "sources": list(sources),
         "defaults": [{"nibble": f"{n:x}", "dword": d, "value": f"{v:x}"} for n, d, v in family.defaults],
-        "distance": {"bits": list(family.distance), "sign": list(family.sign), "holds": distance[True],
-                     "fails": distance[False]},
+        "distance": {
+            "bits": list(family.distance),
+            "sign": list(family.sign),
+            "holds": distance[True],
+            "fails": distance[False],
+        },
         "rules": rules,
     }
 
@@ -95,16 +115,24 @@ def _sums(found: Counter[tuple[str, bool]]) -> tuple[int, int]:
 def _place(place: Place, found: Counter[tuple[str, bool]]) -> dict[str, Any]:
     holds, fails = _sums(found)
     return {
-        **_field(place), "confidence": CERTAIN if holds >= MIN_FIELD_HOLDS else LIKELY, "holds": holds, "fails": fails
+        **_field(place),
+        "confidence": CERTAIN if holds >= MIN_FIELD_HOLDS else LIKELY,
+        "holds": holds,
+        "fails": fails,
     }
 
 
 def _field(place: Place) -> dict[str, Any]:
     return {
-        "name": place.name, "role": place.role,
+        "name": place.name,
+        "role": place.role,
         "bits": [list(bits) if isinstance(bits, tuple) else [bits] for bits in place.bits],
-        "bank": list(place.bank), "banks": place.banks, "extra": list(place.extra), "wide": list(place.wide),
-        "offset": place.offset, "span": place.span,
+        "bank": list(place.bank),
+        "banks": place.banks,
+        "extra": list(place.extra),
+        "wide": list(place.wide),
+        "offset": place.offset,
+        "span": place.span,
     }
 
 
@@ -112,18 +140,33 @@ def _untested(family: Family) -> Decoder:
     """A decoder of the guesses as they stand, for which nothing is unseen."""
     every = f"{ALL_BITS:x}"
     rules = [_rule(guess, every) for guess in family.guesses]
-    return Decoder(parse_table({
-        "family": family.name, "targets": family.targets, "sources": [], "rules": rules,
-        "defaults": [{"nibble": f"{n:x}", "dword": d, "value": f"{v:x}"} for n, d, v in family.defaults],
-        "distance": {"bits": family.distance, "sign": family.sign, "holds": 0, "fails": 0},
-    }))
+    return Decoder(
+        parse_table(
+            {
+                "family": family.name,
+                "targets": family.targets,
+                "sources": [],
+                "rules": rules,
+                "defaults": [{"nibble": f"{n:x}", "dword": d, "value": f"{v:x}"} for n, d, v in family.defaults],
+                "distance": {"bits": family.distance, "sign": family.sign, "holds": 0, "fails": 0},
+            }
+        )
+    )
 
 
 def _rule(guess: Guess, every: str) -> dict[str, Any]:
     mask, value = guess.mask_value()
     return {
-        "id": guess.id, "class": guess.name, "pipe": guess.pipe, "flow": guess.flow, "dwords": guess.dwords,
-        "mask": f"{mask:x}", "value": f"{value:x}", "confidence": CERTAIN, "seen_one": every, "seen_zero": every,
+        "id": guess.id,
+        "class": guess.name,
+        "pipe": guess.pipe,
+        "flow": guess.flow,
+        "dwords": guess.dwords,
+        "mask": f"{mask:x}",
+        "value": f"{value:x}",
+        "confidence": CERTAIN,
+        "seen_one": every,
+        "seen_zero": every,
         "evidence": {"instructions": 0, "functions": 0, "holds": 0, "fails": 0, "checks": [], "kernels": []},
         "fields": [{**_field(place), "confidence": CERTAIN, "holds": 0, "fails": 0} for place in guess.places],
         "widths": _widths(guess),
@@ -236,8 +279,10 @@ def main(arguments: Sequence[str]) -> int:
         print(family.name)
         for rule in table["rules"]:
             evidence = rule["evidence"]
-            print(f"  {rule['id']:<20}{rule['confidence']:<9}" + " ".join(f"{k} {evidence[k]}" for k in (
-                "instructions", "functions", "holds", "fails")))
+            print(
+                f"  {rule['id']:<20}{rule['confidence']:<9}"
+                + " ".join(f"{k} {evidence[k]}" for k in ("instructions", "functions", "holds", "fails"))
+            )
             wanted = next(guess for guess in family.guesses if guess.id == rule["id"]).places
             dropped = {place.name for place in wanted} - {item["name"] for item in rule["fields"]}
             if dropped:

@@ -23,10 +23,22 @@ _COUNTS: dict[str, dict[str, set[int]]] = {
     "matrixMultiplication": {"load global": {2, 4}, "store global": {1}, "read block index": {2}},
     "matrixTranspose": {"load global": {1}, "store global": {1}, "read block index": {2}},
     "histogramCalculation": {"load global": {1}, "atomic global": {1}, "read block index": {1}},
-    "parallelReduction": {"load global": {1}, "store global": {1}, "barrier": {2}, "read block index": {2},
-                          "store shared": {2}, "load shared": {3}},
-    "parallelScan": {"load global": {1}, "store global": {1}, "barrier": {2}, "read block index": {2},
-                     "store shared": {2}, "load shared": {3}},
+    "parallelReduction": {
+        "load global": {1},
+        "store global": {1},
+        "barrier": {2},
+        "read block index": {2},
+        "store shared": {2},
+        "load shared": {3},
+    },
+    "parallelScan": {
+        "load global": {1},
+        "store global": {1},
+        "barrier": {2},
+        "read block index": {2},
+        "store shared": {2},
+        "load shared": {3},
+    },
 }
 COUNTED = ("load global", "store global", "atomic global", "barrier", "read block index", "store shared", "load shared")
 LOOPS = {"matrixMultiplication": 1, "parallelReduction": 1, "parallelScan": 1}
@@ -79,8 +91,15 @@ def _functions(stem: str, image: Any) -> Iterator[Sample]:
         template, letter = _source(symbol.name) if kernel is not None else ("", "")
         words, imms = _words(kernel.raw) if kernel is not None else ({}, {})
         yield Sample(
-            stem, image.target, symbol.name, symbol.data, template, letter,
-            dict(kernel.registers) if kernel is not None else None, words, imms,
+            stem,
+            image.target,
+            symbol.name,
+            symbol.data,
+            template,
+            letter,
+            dict(kernel.registers) if kernel is not None else None,
+            words,
+            imms,
         )
 
 

@@ -35,7 +35,12 @@ _FUNCTIONS = {
 _KIND_OF = {name: kind for kind, names in _FUNCTIONS.items() for name in names.split()}
 # x86-64 (Intel SDM 2) and what the bytes of each begin with; only where they occur the code is disassembled
 _INSTRUCTIONS = {
-    "rdtsc": CLOCK, "rdtscp": CLOCK, "rdpmc": CLOCK, "rdrand": CHANCE, "rdseed": CHANCE, "rdpid": PROCESS,
+    "rdtsc": CLOCK,
+    "rdtscp": CLOCK,
+    "rdpmc": CLOCK,
+    "rdrand": CHANCE,
+    "rdseed": CHANCE,
+    "rdpid": PROCESS,
 }
 _OPCODES = re.compile(rb"\x0f\x31|\x0f\x01\xf9|\x0f\x33|\x0f\xc7[\xf0-\xff]", re.DOTALL)
 _FILES = re.compile(rb"/dev/(?:u?random|hwrng)\b|/proc/(?:self|uptime|stat|loadavg)\b")

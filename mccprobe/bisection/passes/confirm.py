@@ -73,9 +73,15 @@ def identify(unit: Unit, limit: int, total: int, table: PassTable) -> tuple[Culp
 
 
 def judge_edge(
-    unit: Unit, axis: PassAxis, judge: Judge, good: int, bad: int, table: PassTable, *,
+    unit: Unit,
+    axis: PassAxis,
+    judge: Judge,
+    good: int,
+    bad: int,
+    table: PassTable,
+    *,
     verify_reference: Callable[[], bool],
-) -> Judgement:  # fmt: skip
+) -> Judgement:
     """Decide what may be said of the edge good -> bad (bad == good + 1 unless limits between are unresolved).
 
     verify_reference: True if the machine verifier already complains about the reference build.
@@ -216,15 +222,18 @@ def _correct_function(judgement: Judgement, changed: list[str]) -> None:
     culprit = judgement.culprit
     if culprit.function_from == "log" or len(changed) != 1 or changed[0] == culprit.symbol:
         return
-    judgement.culprit = replace(
-        culprit, symbol=changed[0], function=demangle(changed[0]), function_from="inferred"
-    )
+    judgement.culprit = replace(culprit, symbol=changed[0], function=demangle(changed[0]), function_from="inferred")
 
 
 def _judge_codegen(
-    judgement: Judgement, unit: Unit, judge: Judge, info: PassInfo | None, *,
-    verify_reference: Callable[[], bool], bad: int,
-) -> None:  # fmt: skip
+    judgement: Judgement,
+    unit: Unit,
+    judge: Judge,
+    info: PassInfo | None,
+    *,
+    verify_reference: Callable[[], bool],
+    bad: int,
+) -> None:
     options = info.neutralisers if info else ()
     # the two compiles that are nearly always needed go side by side
     verify = (verify_job(unit, bad - 1),) if unit.recorded.counter.verify else ()

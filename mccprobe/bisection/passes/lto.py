@@ -75,7 +75,10 @@ def _again(options: BisectOptions) -> list[str]:
     if reference is None and not options.flags and options.oracle is None:
         reference = "-O0"
     given = (
-        ("--reference", reference), ("--oracle", options.oracle), ("--run-args", options.run_args),
-        ("--run-in", options.run_in), ("--stdin", options.stdin),
+        ("--reference", reference),
+        ("--oracle", options.oracle),
+        ("--run-args", options.run_args),
+        ("--run-in", options.run_in),
+        ("--stdin", options.stdin),
     )
     return [*words, *(f"{name}={value}" for name, value in given if value is not None)]

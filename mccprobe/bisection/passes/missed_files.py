@@ -43,9 +43,13 @@ def named_by_program(program: Path, stderr: str, ran_in: Path, here: Path, known
         *(text for text in literals if "." in text.strip(".") or "/" in text),
     ]
     found = [
-        name for name in dict.fromkeys(named)
-        if _is_here(name, here) and not (ran_in / name).exists() and Path(name).name not in own
-        and not is_source(name) and Path(name).suffix not in _HEADERS
+        name
+        for name in dict.fromkeys(named)
+        if _is_here(name, here)
+        and not (ran_in / name).exists()
+        and Path(name).name not in own
+        and not is_source(name)
+        and Path(name).suffix not in _HEADERS
     ]
     if not found:
         return ""

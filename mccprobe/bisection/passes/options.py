@@ -15,8 +15,13 @@ from mccprobe.targets.flags.datafile import MAX_BYTES, parse_toml, shorten
 
 # what is read back is in these ranges, as the command line has them; above, no system call takes a time
 _RANGES = {
-    "seed": (0, 1 << 63), "count": (2, 1 << 31), "spot_checks": (0, 1 << 31), "confidence": (0.5, 0.999999),
-    "max_runs": (1, 1 << 63), "timeout": (0.1, 2e6), "compile_timeout": (1, 2e6),
+    "seed": (0, 1 << 63),
+    "count": (2, 1 << 31),
+    "spot_checks": (0, 1 << 31),
+    "confidence": (0.5, 0.999999),
+    "max_runs": (1, 1 << 63),
+    "timeout": (0.1, 2e6),
+    "compile_timeout": (1, 2e6),
 }
 RECIPE_VERSION = 1
 RUN_VERSION = 2  # of run.json; 1 held one source without its build

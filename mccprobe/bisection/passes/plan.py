@@ -75,9 +75,14 @@ def make_plan(options: BisectOptions, cache: Path, inherited: Mapping[str, str] 
     arguments, again = without_file(arguments, source)
     shipped = is_shipped(source)
     choice = choose(
-        options.toolchain, sources=[str(source), *arguments.inputs], shipped=shipped, compiler=options.compiler,
-        mcc=MccPaths(options.mcc, options.musa_path), cache=cache, language=language(arguments),
-    )  # fmt: skip
+        options.toolchain,
+        sources=[str(source), *arguments.inputs],
+        shipped=shipped,
+        compiler=options.compiler,
+        mcc=MccPaths(options.mcc, options.musa_path),
+        cache=cache,
+        language=language(arguments),
+    )
     toolchain = choice.toolchain
     if inherited is not None:
         toolchain.inherited = dict(inherited)
@@ -113,14 +118,18 @@ def make_plan(options: BisectOptions, cache: Path, inherited: Mapping[str, str] 
         only_flags_differ=options.reference is None,
         oracle=oracle,
         settings=Settings(
-            endpoint_repeats=options.count, spot_checks=options.spot_checks, confidence=options.confidence,
-            max_runs=options.max_runs, seed=options.seed, profile=options.profile,
+            endpoint_repeats=options.count,
+            spot_checks=options.spot_checks,
+            confidence=options.confidence,
+            max_runs=options.max_runs,
+            seed=options.seed,
+            profile=options.profile,
         ),
         compile_timeout_s=options.compile_timeout,
         arch=options.arch,
         fixed_addresses=options.fixed_addresses,
         promises=_promises(flags, bare, reference),
-    )  # fmt: skip
+    )
     return Plan(request, tuple(told), kernel)
 
 

@@ -59,9 +59,12 @@ def expected_output(request: BisectRequest, program: Path, unit: Unit, notes: li
     choice = request.oracle
     seen: list[Expected] = []
     seeing = partial(
-        observe_files, args=tuple(choice.run_args), timeout_s=choice.timeout_s, ignored=choice.ignored_files,
+        observe_files,
+        args=tuple(choice.run_args),
+        timeout_s=choice.timeout_s,
+        ignored=choice.ignored_files,
         stdin=choice.stdin,
-    )  # fmt: skip
+    )
     for _ in range(REFERENCE_RUNS):
         with unit.ledger.run.scratch("reference") as scratch:
             if choice.run_in is not None or choice.stdin is not None:
@@ -121,14 +124,23 @@ def make_oracle(request: BisectRequest, expected: Expected | None) -> Oracle:
         )
     if choice.kind == "kernel":
         return KernelOracle(
-            choice.case, seed=choice.seed, timeout_s=choice.timeout_s,
-            bad_if_timeout=choice.bad_if_timeout, bad_if_crash=choice.bad_if_crash,
-        )  # fmt: skip
+            choice.case,
+            seed=choice.seed,
+            timeout_s=choice.timeout_s,
+            bad_if_timeout=choice.bad_if_timeout,
+            bad_if_crash=choice.bad_if_crash,
+        )
     assert expected is not None
     return ReferenceOracle(
-        expected, choice.run_args, choice.timeout_s, choice.bad_if_timeout, run_in=choice.run_in,
-        bad_if_crash=choice.bad_if_crash, stdin=choice.stdin, ignored=choice.ignored_files,
-    )  # fmt: skip
+        expected,
+        choice.run_args,
+        choice.timeout_s,
+        choice.bad_if_timeout,
+        run_in=choice.run_in,
+        bad_if_crash=choice.bad_if_crash,
+        stdin=choice.stdin,
+        ignored=choice.ignored_files,
+    )
 
 
 def require_good(reference: Reference) -> Outcome:
@@ -153,9 +165,13 @@ def reference_unit(request: BisectRequest, bad: Unit) -> Unit | None:
     if request.shares_source:
         return Unit(bad.recorded, "reference")
     recorded = RecordedSource(
-        request.toolchain, bad.ledger, request.reference.units[request.unit],
-        name="reference", timeout_s=request.compile_timeout_s, prefix=bad.recorded.prefix,
-    )  # fmt: skip
+        request.toolchain,
+        bad.ledger,
+        request.reference.units[request.unit],
+        name="reference",
+        timeout_s=request.compile_timeout_s,
+        prefix=bad.recorded.prefix,
+    )
     return Unit(recorded, "reference")
 
 
@@ -168,9 +184,7 @@ def build_reference(bad: Unit, unit: Unit) -> None:
         unit.prepare_direct()
 
 
-def judged_reference(
-    request: BisectRequest, unit: Unit, linker: Linker, journal: Journal
-) -> tuple[Reference, Oracle]:
+def judged_reference(request: BisectRequest, unit: Unit, linker: Linker, journal: Journal) -> tuple[Reference, Oracle]:
     """Link the built reference, make the oracle and prove that the reference passes it."""
     program = Program(unit, linker)
     path = linked_reference(unit, program)

@@ -168,8 +168,13 @@ class BisectRequest:
             "inputs_sha256": _digests(self.inputs),
             "link_args": list(self.link_args),
             "reference_args": None if self.reference_args is None else list(self.reference_args),
-            "oracle": [self.oracle.kind, list(self.oracle.command), list(self.oracle.run_args), self.oracle.case,
-                       self.oracle.seed],
+            "oracle": [
+                self.oracle.kind,
+                list(self.oracle.command),
+                list(self.oracle.run_args),
+                self.oracle.case,
+                self.oracle.seed,
+            ],
             "ignored_files": list(self.oracle.ignored_files) or None,
             "oracle_sha256": _digests(self.oracle.command),
             "stdin": None if self.oracle.stdin is None else str(self.oracle.stdin),
@@ -177,7 +182,7 @@ class BisectRequest:
             "environment": self.inherited or None,
             "configuration": identity.configuration or None,
             "configuration_sha256": _digests([identity.configuration]) if identity.configuration else None,
-        }  # fmt: skip
+        }
 
 
 def digest_of(path: Path) -> str:

@@ -102,17 +102,25 @@ class _State:
 
 
 def run_bisection(
-    request: BisectRequest, run: RunDirectory, journal: Journal, executor: Executor, progress: Progress,
-    *, other_draws: bool = False, screen: CheapScreen | None = None, screened: Screen | None = None,
-) -> BisectReport:  # fmt: skip
+    request: BisectRequest,
+    run: RunDirectory,
+    journal: Journal,
+    executor: Executor,
+    progress: Progress,
+    *,
+    other_draws: bool = False,
+    screen: CheapScreen | None = None,
+    screened: Screen | None = None,
+) -> BisectReport:
     """Do the whole bisection. Raises MccprobeError for what the user must mend.
 
     other_draws: where the compiler is non-deterministic and fixed addresses happen to hide the fault, search with
     other memory layouts too, until one shows it. screen: a cheap check of the program itself, run beside the search;
     screened: what the caller found of the program already. Raises InputsChanged for a file that changes meanwhile.
     """
-    first = _State(request, run, journal, Ledger(run, journal, executor), time.monotonic(),
-                   load_pass_table(request.toolchain.name))  # fmt: skip
+    first = _State(
+        request, run, journal, Ledger(run, journal, executor), time.monotonic(), load_pass_table(request.toolchain.name)
+    )
     watch = first.watch = InputsWatch(request, executor)
     first.screen, first.screened = screen, screened
     try:
@@ -231,8 +239,13 @@ _STATUS = {
 
 
 def _report(
-    state: _State, workspace: Workspace, axis: PassAxis, unstable: Sequence[Determinism], result: SearchResult,
-    checked: BackgroundCheck, progress: Progress,
+    state: _State,
+    workspace: Workspace,
+    axis: PassAxis,
+    unstable: Sequence[Determinism],
+    result: SearchResult,
+    checked: BackgroundCheck,
+    progress: Progress,
 ) -> BisectReport:
     request, unit, judge = state.request, workspace.unit, workspace.judge
     oracle, reference = workspace.oracle, workspace.reference
@@ -291,9 +304,7 @@ def _report(
         require_that_it_can_fail(oracle, state.run)
         notes.append("the check called every build GOOD; it does call a program BAD that only fails")
     good, bad = ends(axis, result)
-    table = truth_table(
-        request, state.ledger, unit, axis, judge, reference, result, judgement if keep else None
-    )
+    table = truth_table(request, state.ledger, unit, axis, judge, reference, result, judgement if keep else None)
     verdicts = judge.verdicts + (reference.judge.verdicts if reference else Counter())
     return BisectReport(
         status=status,
@@ -360,9 +371,14 @@ def _judged(state: _State, workspace: Workspace, axis: PassAxis, result: SearchR
     reference = workspace.reference
     assert result.good is not None and result.bad is not None
     return judge_edge(
-        workspace.unit, axis, workspace.judge, result.good, result.bad, state.table,
+        workspace.unit,
+        axis,
+        workspace.judge,
+        result.good,
+        result.bad,
+        state.table,
         verify_reference=lambda: reference is not None and bool(_reference_invalid(reference)),
-    )  # fmt: skip
+    )
 
 
 def _range(
@@ -458,5 +474,3 @@ def _edges(
         verdicts = edge.from_verdict.value, edge.to_verdict.value
         records.append(EdgeRecord(edge.execution, *verdicts, culprit.title, culprit.function, edge.unresolved))
     return tuple(records)
-
-

@@ -21,9 +21,15 @@ def _cell(flag: str, state: str, digest: str | None, outcome: Outcome | None, ho
 
 
 def truth_table(
-    request: BisectRequest, ledger: Ledger, unit: Unit, axis: PassAxis, judge: Judge, reference: Reference | None,
-    result: SearchResult, judgement: Judgement | None,
-) -> tuple[TableCell, ...]:  # fmt: skip
+    request: BisectRequest,
+    ledger: Ledger,
+    unit: Unit,
+    axis: PassAxis,
+    judge: Judge,
+    reference: Reference | None,
+    result: SearchResult,
+    judgement: Judgement | None,
+) -> tuple[TableCell, ...]:
     """All four cells; one that cannot be had says why. Without a culprit there is no "pass off"."""
     bad_end = axis.object_at(axis.total)
     cells = []
@@ -31,9 +37,7 @@ def truth_table(
         cells.append(_cell("on", "on", bad_end, judge.first.get(bad_end), "the bad build"))
     if judgement is not None:
         if judgement.neutraliser:
-            cells.append(
-                _cell("on", "off", judgement.neutralised_object, judgement.neutralised, judgement.neutraliser)
-            )
+            cells.append(_cell("on", "off", judgement.neutralised_object, judgement.neutralised, judgement.neutraliser))
         elif result.good is not None:
             key = axis.object_at(result.good)
             digest = key if isinstance(key, str) else None

@@ -82,9 +82,13 @@ class Workspace:
         argv = (argument for flag in flags for argument in flag.argv)
         record = request.record.with_args((*(request.args if args is None else args), *argv))
         recorded = RecordedSource(
-            request.toolchain, self.ledger, record, name=f"variant-{tag}", timeout_s=request.compile_timeout_s,
+            request.toolchain,
+            self.ledger,
+            record,
+            name=f"variant-{tag}",
+            timeout_s=request.compile_timeout_s,
             prefix=self.prefix,
-        )  # fmt: skip
+        )
         recorded.active = self.unit.recorded.active
         unit = Unit(recorded, tag)
         unit.prepare_direct()
@@ -95,7 +99,12 @@ class Workspace:
 
 
 def open_workspace(
-    request: BisectRequest, ledger: Ledger, journal: Journal, *, prove_later: bool = False, draw: Sequence[str] = (),
+    request: BisectRequest,
+    ledger: Ledger,
+    journal: Journal,
+    *,
+    prove_later: bool = False,
+    draw: Sequence[str] = (),
     refuse_equal: bool = False,
 ) -> Workspace:
     """Compile the bad build and the reference, and prove that the reference passes the check.

@@ -124,10 +124,11 @@ def _compile(catalogue: Catalogue, name: str) -> WrapperSet:
         raise UsageError(f"a set cannot be called {name}", hint=f"MCCPROBE_SET={NO_SET} means no set")
     risks = [
         f"{flag.flag.name}: {risk.kind}: {risk.note}"
-        for flag in resolved if flag.flag is not None
+        for flag in resolved
+        if flag.flag is not None
         for risk in flag.flag.risks
         if risk.kind in ("promise", "unsafe", "fault") and risk.value in ("", flag.value)
-    ]  # fmt: skip
+    ]
     return WrapperSet(name, entry.summary, tuple(additions), tuple(risks))
 
 

@@ -183,9 +183,7 @@ def read_installed(path: Path) -> Stamp | None:
     return stamp
 
 
-def install(
-    prefix: Path, compiler: Path, sets: WrapperSets, *, command: str = COMMAND, version: str = ""
-) -> Installed:
+def install(prefix: Path, compiler: Path, sets: WrapperSets, *, command: str = COMMAND, version: str = "") -> Installed:
     """Write PREFIX/bin/COMMAND. version: what the compiler says of itself, for `status`.
 
     Raises NotOurWrapper when that is somebody else's, InputError when it cannot be written.

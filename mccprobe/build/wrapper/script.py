@@ -73,9 +73,13 @@ def digest_of(compiler: Path) -> str:
 def generate(compiler: Path, sets: WrapperSets, created: tuple[str, ...] = (), *, version: str = "") -> bytes:
     """The whole file. version: what the compiler says of itself; then its digest is noted as well."""
     stamp = Stamp(
-        str(compiler), sets.chosen.name, tuple(describe(sets.chosen.additions)), created,
-        compiler_version=version, compiler_digest=digest_of(compiler) if version else "",
-    )  # fmt: skip
+        str(compiler),
+        sets.chosen.name,
+        tuple(describe(sets.chosen.additions)),
+        created,
+        compiler_version=version,
+        compiler_digest=digest_of(compiler) if version else "",
+    )
     parts: dict[str, Callable[[], list[str]]] = {
         "header": lambda: [],
         "settings": lambda: [
@@ -108,10 +112,14 @@ def read_stamp(data: bytes) -> tuple[Stamp | None, bool]:
     try:
         about = json.loads(line)
         stamp = Stamp(
-            str(about["compiler"]), str(about["set"]), tuple(map(str, about["flags"])),
-            tuple(map(str, about["created"])), str(about["tool_version"]),
-            str(about.get("compiler_version", "")), str(about.get("compiler_digest", "")),
-        )  # fmt: skip
+            str(about["compiler"]),
+            str(about["set"]),
+            tuple(map(str, about["flags"])),
+            tuple(map(str, about["created"])),
+            str(about["tool_version"]),
+            str(about.get("compiler_version", "")),
+            str(about.get("compiler_digest", "")),
+        )
     except (ValueError, KeyError, TypeError, RecursionError):
         return None, False
     return stamp, about.get("digest") == hashlib.sha256(body).hexdigest()

@@ -90,7 +90,8 @@ class Status:
             "set": stamp.set if stamp else None,
             "flags": list(stamp.flags) if stamp else [],
             "compiler": {"path": stamp.compiler, "version": self.compiler_version, "simulated": self.simulated}
-            if stamp else None,
+            if stamp
+            else None,
             "command_v": str(self.in_path) if self.in_path else None,
             "found_by_command_v": self.finds_it,
             "environment": self.environment,
@@ -101,7 +102,7 @@ class Status:
             "objects": self.objects or None,
             "problems": self.problems,
             "notes": self.notes,
-        }  # fmt: skip
+        }
 
 
 def wrapper_status(prefix: Path, source: Path | None = None, command: str = COMMAND) -> Status:

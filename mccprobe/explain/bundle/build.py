@@ -67,7 +67,7 @@ def make_repro(making: Making, temporary: Path) -> tuple[Repro, dict[str, Any]]:
         executable=frozenset(name for name in present if os.access(making.staging / name, os.X_OK)),
         inherited=taken,
         configuration=carried_configuration(finished, layout),
-    )  # fmt: skip
+    )
     bad: dict[str, Any] = {}
     if making.toolchain is not None:
         making.toolchain.inherited = taken
@@ -78,7 +78,9 @@ def make_repro(making: Making, temporary: Path) -> tuple[Repro, dict[str, Any]]:
             if ended is not None:
                 text = making.scrubber.text(ended[0].decode("utf-8", "surrogateescape"))
                 check = replace(
-                    repro.check, expected=text.encode("utf-8", "surrogateescape"), expected_status=ended[1],
+                    repro.check,
+                    expected=text.encode("utf-8", "surrogateescape"),
+                    expected_status=ended[1],
                     files=_compared_files(making, ended[2]),
                 )
                 repro = replace(repro, check=check)
@@ -127,9 +129,13 @@ def _check(kind: str, command: Sequence[str], run_args: Sequence[str], finished:
     else:
         argv = [PROGRAM, *run_args]
     return Check(
-        kind, tuple(argv), options.timeout, bad_if_timeout="timeout" in options.bad_if,
-        bad_if_crash="crash" in options.bad_if, stdin=layout.place(finished.stdin) if finished.stdin else "",
-    )  # fmt: skip
+        kind,
+        tuple(argv),
+        options.timeout,
+        bad_if_timeout="timeout" in options.bad_if,
+        bad_if_crash="crash" in options.bad_if,
+        stdin=layout.place(finished.stdin) if finished.stdin else "",
+    )
 
 
 def _build_and_run(

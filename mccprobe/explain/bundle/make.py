@@ -90,17 +90,30 @@ class Written:
         for item in self.removed:
             kinds[item.kind] += item.times
         return {
-            "schema_version": SCHEMA_VERSION, "tool_version": tool_version, "status": "done",
-            "folder": str(self.folder), "archive": str(self.archive), "title": self.title, "simulated": self.simulated,
-            "repro": {"exit": self.repro_exit, "text": self.repro_text}, "removed": dict(kinds),
-            "left_out": list(self.left_out), "files": list(self.files), "dry_run": self.dry_run,
-        }  # fmt: skip
+            "schema_version": SCHEMA_VERSION,
+            "tool_version": tool_version,
+            "status": "done",
+            "folder": str(self.folder),
+            "archive": str(self.archive),
+            "title": self.title,
+            "simulated": self.simulated,
+            "repro": {"exit": self.repro_exit, "text": self.repro_text},
+            "removed": dict(kinds),
+            "left_out": list(self.left_out),
+            "files": list(self.files),
+            "dry_run": self.dry_run,
+        }
 
 
 def write_bug_report(
-    root: Path, out: Path, choices: BundleChoices, *, cache: Path, tell: Callable[[str], None],
+    root: Path,
+    out: Path,
+    choices: BundleChoices,
+    *,
+    cache: Path,
+    tell: Callable[[str], None],
     show: Callable[[Sequence[Removed]], None],
-) -> Written:  # fmt: skip
+) -> Written:
     """Write the report of the run in `root` to the folder `out` and to `out`.tar.gz.
 
     show: called with everything that was removed before the first byte is written. Raises BadReport,
@@ -143,9 +156,17 @@ def write_bug_report(
                 _replace(staging, out)
                 write_archive(out, archive)
     return Written(
-        out, archive, title, repro.simulated, exit_status, text, tuple(scrubber.removed()), tuple(making.left_out),
-        files, choices.dry_run,
-    )  # fmt: skip
+        out,
+        archive,
+        title,
+        repro.simulated,
+        exit_status,
+        text,
+        tuple(scrubber.removed()),
+        tuple(making.left_out),
+        files,
+        choices.dry_run,
+    )
 
 
 # -- the other files --------------------------------------------------------------------------------------
@@ -226,9 +247,14 @@ def _environment(making: Making) -> dict[str, str]:
 
 
 def _add_report(
-    making: Making, choices: BundleChoices, reduced: tuple[int, int] | None, exit_status: int | None, text: str,
-    no_bitcode: str, repro: Repro,
-) -> str:  # fmt: skip
+    making: Making,
+    choices: BundleChoices,
+    reduced: tuple[int, int] | None,
+    exit_status: int | None,
+    text: str,
+    no_bitcode: str,
+    repro: Repro,
+) -> str:
     """Write report.md last of all texts: it lists the others. Returns the title, scrubbed."""
     finished = making.run
     scrubber = making.scrubber
@@ -260,11 +286,20 @@ def _add_report(
     data = (making.staging / repro.source).read_bytes() if (making.staging / repro.source).is_file() else b""
     source = data.decode("utf-8", "replace") if is_text(data) else ""
     facts = BundleFacts(
-        compiler_name=repro.compiler, compiler_text=compiler_text, machine=f"{platform.system()} {platform.machine()}",
-        toolkit=toolkit, repro_exit=exit_status, repro_text=text, reduced=reduced, source_name=repro.source,
-        source_text=source, files=tuple(names), left_out=tuple(making.left_out), no_bitcode=scrubber.text(no_bitcode),
+        compiler_name=repro.compiler,
+        compiler_text=compiler_text,
+        machine=f"{platform.system()} {platform.machine()}",
+        toolkit=toolkit,
+        repro_exit=exit_status,
+        repro_text=text,
+        reduced=reduced,
+        source_name=repro.source,
+        source_text=source,
+        files=tuple(names),
+        left_out=tuple(making.left_out),
+        no_bitcode=scrubber.text(no_bitcode),
         removed=dict(kinds) if choices.scrub else None,
-    )  # fmt: skip
+    )
     words = load_words(choices.language)
     document = build_document(result, facts, words, choices.style)
     rendered = render(document, choices.style)
@@ -277,8 +312,9 @@ def _add_bundle(making: Making, repro: Repro, title: str, bad: Mapping[str, Any]
     bisect = bisect_part(finished.result)
     digests = {
         path.relative_to(making.staging).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest()
-        for path in sorted(making.staging.rglob("*")) if path.is_file()
-    }  # fmt: skip
+        for path in sorted(making.staging.rglob("*"))
+        if path.is_file()
+    }
     document = {
         "schema_version": SCHEMA_VERSION,
         "tool_version": __version__,
@@ -298,7 +334,7 @@ def _add_bundle(making: Making, repro: Repro, title: str, bad: Mapping[str, Any]
         "environment": _environment(making),
         "configuration": carried_configuration(finished, making.layout),
         "files": digests,
-    }  # fmt: skip
+    }
     text = json.dumps(making.scrubber.value(document), indent=2, sort_keys=True) + "\n"
     (making.staging / "bundle.json").write_text(text, "utf-8")
 

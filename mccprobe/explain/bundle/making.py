@@ -76,9 +76,13 @@ def blank_debug_information(data: bytes, scrubber: Scrubber) -> bytes:
 def machine_names(finished: FinishedRun, cache: Path) -> tuple[Private, ...]:
     """The private names of this machine, this user and this run."""
     return names_here(
-        {"RUN": finished.root, "CACHE": cache.absolute(), "WORKDIR": finished.where.absolute(),
-         "SOURCES": finished.source.parent}
-    )  # fmt: skip
+        {
+            "RUN": finished.root,
+            "CACHE": cache.absolute(),
+            "WORKDIR": finished.where.absolute(),
+            "SOURCES": finished.source.parent,
+        }
+    )
 
 
 def names_here(places: Mapping[str, Path]) -> tuple[Private, ...]:

@@ -128,13 +128,21 @@ def read_report(path: Path, scratch: Path) -> OldReport:
         asked = BisectOptions.from_dict(options, str(path))
         _require_bounded(path, asked)
         return OldReport(
-            name=str(path), folder=folder, title=str(document["title"]), toolchain=str(document["toolchain"]),
-            simulated=bool(document["simulated"]), compiler=str(document["compiler"]["version"]),
-            status=str(document["status"]), culprit=document["culprit"] and dict(document["culprit"]),
-            bad=dict(document["bad"]), expected=dict(document["expected"]), options=asked,
-            runs=_runs_needed(document.get("failure_rate")), environment=environment,
+            name=str(path),
+            folder=folder,
+            title=str(document["title"]),
+            toolchain=str(document["toolchain"]),
+            simulated=bool(document["simulated"]),
+            compiler=str(document["compiler"]["version"]),
+            status=str(document["status"]),
+            culprit=document["culprit"] and dict(document["culprit"]),
+            bad=dict(document["bad"]),
+            expected=dict(document["expected"]),
+            options=asked,
+            runs=_runs_needed(document.get("failure_rate")),
+            environment=environment,
             configuration=str(document.get("configuration", "")),
-        )  # fmt: skip
+        )
     except OSError as error:
         raise BadReport(f"{path}: holds no bundle.json: {error.strerror}") from error
     except (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError, BadDataFile) as error:
@@ -168,9 +176,15 @@ def _require_whole(path: Path, folder: Path, files: dict[str, str]) -> None:
 
 
 def recheck(
-    report: OldReport, compiler: str, *, cache: Path, scratch: Path, executor: Executor, tell: Callable[[str], None],
+    report: OldReport,
+    compiler: str,
+    *,
+    cache: Path,
+    scratch: Path,
+    executor: Executor,
+    tell: Callable[[str], None],
     deadline: Deadline | None = None,
-) -> Recheck:  # fmt: skip
+) -> Recheck:
     """Try one report on one compiler (a path, or "sim" for the stand-in). Never raises for what that compiler does.
 
     deadline: what is not known by then is "cannot tell".
@@ -203,9 +217,7 @@ def recheck(
 def _within(options: BisectOptions, deadline: Deadline) -> BisectOptions:
     """No run and no compile takes longer than what is left."""
     left_s = max(1.0, deadline.left_s)
-    return replace(
-        options, timeout=min(options.timeout, left_s), compile_timeout=min(options.compile_timeout, left_s)
-    )
+    return replace(options, timeout=min(options.timeout, left_s), compile_timeout=min(options.compile_timeout, left_s))
 
 
 def _with_compiler(report: OldReport, compiler: str) -> BisectOptions:
@@ -219,9 +231,14 @@ def _with_compiler(report: OldReport, compiler: str) -> BisectOptions:
 
 
 def _answer(
-    report: OldReport, row: Recheck, request: BisectRequest, run: RunDirectory, journal: Journal, executor: Executor,
+    report: OldReport,
+    row: Recheck,
+    request: BisectRequest,
+    run: RunDirectory,
+    journal: Journal,
+    executor: Executor,
     deadline: Deadline,
-) -> Recheck:  # fmt: skip
+) -> Recheck:
     workspace = open_workspace(request, Ledger(run, journal, executor), journal)
     other = _other_reference(report, workspace)
     if other:

@@ -140,7 +140,8 @@ def repro_script(repro: Repro) -> str:
             parts += _file(f"expected.files/{name}", content)
     if repro.configuration:
         parts += [
-            "", "# the options that the compiler read by itself, for one that reads no file of its own",
+            "",
+            "# the options that the compiler read by itself, for one that reads no file of its own",
             'case $("$CC" --version 2>/dev/null) in',
             "  *'Configuration file: '*) config= ;;",
             f"  *) config={shlex.quote('./' + repro.configuration)} ;;",
@@ -287,7 +288,7 @@ def _verdict(check: Check) -> list[str]:
         *lines,
         'if [ "$status" -eq 0 ]; then gone "the check passes"; fi',
         f'if [ "$status" -le {most} ]; then',
-        '  sed -n 1,5p bad.out | plain',
+        "  sed -n 1,5p bad.out | plain",
         '  present "the check says wrong (status $status)"',
         "fi",
         f'if [ "$status" -ge 128 ]; then {crash} "it ends by a signal (status $status)"; fi',

@@ -66,9 +66,7 @@ def forced_includes(args: Sequence[str], here: Path) -> list[Path]:
     return [here / group[1] for group in groups if group[0] in _FILES and len(group) == 2]
 
 
-def needed_files(
-    sources: Iterable[Path], args: Sequence[str], here: Path, further: Sequence[Path] = ()
-) -> list[Path]:
+def needed_files(sources: Iterable[Path], args: Sequence[str], here: Path, further: Sequence[Path] = ()) -> list[Path]:
     """The sources and every header of the user's that they include, each once, sources first.
 
     further: folders that are searched as well.

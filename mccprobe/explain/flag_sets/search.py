@@ -51,9 +51,14 @@ def smallest_flag_sets(
     sets = tuple(search.record(each) for each in search.found)
     state = StepState.BUDGET if search.stopped else StepState.DONE
     return FlagSets(
-        state, sets, given, search.opened, tested=builds.tested, complete=search.complete,
+        state,
+        sets,
+        given,
+        search.opened,
+        tested=builds.tested,
+        complete=search.complete,
         notes=tuple(dict.fromkeys([*search.notes, *builds.notes])),
-    )  # fmt: skip
+    )
 
 
 @dataclass

@@ -48,9 +48,15 @@ class Change:
 
 
 def possible_changes(
-    info: PassInfo | None, flags: Sequence[Flag], catalogue: Catalogue, harvest: Harvest | None, *,
-    given: Iterable[str], symbol: str | None, in_code_generator: bool,
-) -> list[Change]:  # fmt: skip
+    info: PassInfo | None,
+    flags: Sequence[Flag],
+    catalogue: Catalogue,
+    harvest: Harvest | None,
+    *,
+    given: Iterable[str],
+    symbol: str | None,
+    in_code_generator: bool,
+) -> list[Change]:
     """All changes, each once. given: keys of the flags of the bad build (leaving one out is another row).
 
     harvest: None where the compiler's help cannot be read; then nothing is known of what it registers.
@@ -58,10 +64,15 @@ def possible_changes(
     taken = frozenset(given)
     found: dict[tuple[object, ...], Change] = {}
     ordered = (
-        _of_pass(info), _told(flags, catalogue), _schedulers(harvest, catalogue, in_code_generator, first=True),
-        _members(flags, catalogue), _optnone(symbol), _parts(info), _harvested(harvest, stems(info, flags)),
+        _of_pass(info),
+        _told(flags, catalogue),
+        _schedulers(harvest, catalogue, in_code_generator, first=True),
+        _members(flags, catalogue),
+        _optnone(symbol),
+        _parts(info),
+        _harvested(harvest, stems(info, flags)),
         _schedulers(harvest, catalogue, in_code_generator, first=False),
-    )  # fmt: skip
+    )
     for group in ordered:
         for change in group:
             if not change.keys & taken:

@@ -25,9 +25,13 @@ SIMULATED = "SIMULATED FAULT: the stand-in's plugin corrupted this code, not mcc
 
 
 def where_in_pass(
-    workspace: Workspace, report: BisectReport, *,
-    tell: Callable[[str], None], deadline: Deadline, folder: Path,
-) -> Where:  # fmt: skip
+    workspace: Workspace,
+    report: BisectReport,
+    *,
+    tell: Callable[[str], None],
+    deadline: Deadline,
+    folder: Path,
+) -> Where:
     """Look into the culprit of a bisection. What was written lies in `folder`.
 
     A step that cannot be made is told in the record; only faults of the run directory are raised.
@@ -47,9 +51,14 @@ def where_in_pass(
 
 
 def _look(
-    workspace: Workspace, report: BisectReport, culprit: Culprit, *,
-    tell: Callable[[str], None], deadline: Deadline, folder: Path,
-) -> Where:  # fmt: skip
+    workspace: Workspace,
+    report: BisectReport,
+    culprit: Culprit,
+    *,
+    tell: Callable[[str], None],
+    deadline: Deadline,
+    folder: Path,
+) -> Where:
     info = load_pass_table(report.toolchain).find(culprit.title)
     kind = info.kind if info else guess_kind(culprit.title)
     if kind == "ir" and not _in_code_generator(workspace, culprit):
@@ -116,7 +125,10 @@ def _verified(culprit: Culprit, complaint: Complaint) -> Where:
     if complaint.instruction:
         reason = ""
         instruction = BadInstruction(
-            before="", after=complaint.instruction, function=complaint.function, block=complaint.block,
+            before="",
+            after=complaint.instruction,
+            function=complaint.function,
+            block=complaint.block,
             confirmed=Confirmed.VERIFIER,
-        )  # fmt: skip
+        )
     return Where(StepState.DONE, "mir", instruction, reason, verifier=complaint.describe(), notes=tuple(notes))

@@ -49,9 +49,14 @@ class _Back:
 
 
 def where_in_ir_pass(
-    workspace: Workspace, report: BisectReport, culprit: Culprit, *,
-    tell: Callable[[str], None], deadline: Deadline, folder: Path,
-) -> Where:  # fmt: skip
+    workspace: Workspace,
+    report: BisectReport,
+    culprit: Culprit,
+    *,
+    tell: Callable[[str], None],
+    deadline: Deadline,
+    folder: Path,
+) -> Where:
     """The diff and the single-pass reproducer. Raises nothing for what cannot be had: it is told."""
     work = _Work(workspace, report, culprit, deadline, folder)
     state = StepState.DONE
@@ -62,9 +67,17 @@ def where_in_ir_pass(
         state = StepState.BUDGET
         work.notes.append("the time budget is spent; what is not told was not tried")
     return Where(
-        state, "ir", None, NO_INSTRUCTION, work.diff, tuple(map(tuple, work.reproducer)), bool(work.reproducer),
-        files=work.files, builds=work.builds, notes=tuple(work.notes),
-    )  # fmt: skip
+        state,
+        "ir",
+        None,
+        NO_INSTRUCTION,
+        work.diff,
+        tuple(map(tuple, work.reproducer)),
+        bool(work.reproducer),
+        files=work.files,
+        builds=work.builds,
+        notes=tuple(work.notes),
+    )
 
 
 class _Work:
@@ -162,9 +175,14 @@ class _Work:
             job = self.unit.job(limit, emit="-emit-llvm", label=f"{self.unit.tag} IR at {limit}")
             if named is not None:
                 argv = source.counter.at_limit(
-                    source.jobs[source.active], str(named), OUTPUT, limit=limit, options=self.unit.options,
-                    emit="-emit-llvm", bitcode=True,
-                )  # fmt: skip
+                    source.jobs[source.active],
+                    str(named),
+                    OUTPUT,
+                    limit=limit,
+                    options=self.unit.options,
+                    emit="-emit-llvm",
+                    bitcode=True,
+                )
                 job = replace(job, argv=(*source.prefix, *_keeping_names(argv)), label=f"named IR at {limit}")
             outcome = self.compile(job)
             path = self._path(outcome)
@@ -229,9 +247,11 @@ class _Work:
             argv = [str(opt.path), *given, f"-passes={passes}", "-S"]
             source = self.unit.recorded
             job = replace(
-                source.template(), argv=(*source.prefix, *argv, str(before), "-o", OUTPUT), suffix=".ll",
+                source.template(),
+                argv=(*source.prefix, *argv, str(before), "-o", OUTPUT),
+                suffix=".ll",
                 label=f"opt -passes={passes}",
-            )  # fmt: skip
+            )
             after = self._path(self.compile(job))
             if after is None:
                 continue
@@ -281,9 +301,13 @@ class _Work:
             empty.write_text("define void @f() {\n  ret void\n}\n")
             for options in (given, []):
                 text = _ask(
-                    opt, *options, f"-passes=default<{level}>", "-print-pipeline-passes",
-                    "-disable-output", str(empty),
-                )  # fmt: skip
+                    opt,
+                    *options,
+                    f"-passes=default<{level}>",
+                    "-print-pipeline-passes",
+                    "-disable-output",
+                    str(empty),
+                )
                 if text:
                     return text
         return ""

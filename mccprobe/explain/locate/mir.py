@@ -67,9 +67,16 @@ class _Answer:
 
 
 def where_in_machine_pass(
-    workspace: Workspace, report: BisectReport, culprit: Culprit, argument: str, *,
-    kind: str, tell: Callable[[str], None], deadline: Deadline, folder: Path,
-) -> Where:  # fmt: skip
+    workspace: Workspace,
+    report: BisectReport,
+    culprit: Culprit,
+    argument: str,
+    *,
+    kind: str,
+    tell: Callable[[str], None],
+    deadline: Deadline,
+    folder: Path,
+) -> Where:
     """Stage the code generator around the pass, show the difference, and search it where that is sound.
 
     kind: of the pass table; an IR pass of the code generator gets its diff and no search.
@@ -92,9 +99,17 @@ def where_in_machine_pass(
         if stages is not None:
             stages.forget_mixes()
     return Where(
-        answer.state, "mir", answer.instruction, answer.reason, answer.diff, answer.reproducer, answer.verified,
-        files=answer.files, builds=stages.builds if stages is not None else 0, notes=tuple(answer.notes),
-    )  # fmt: skip
+        answer.state,
+        "mir",
+        answer.instruction,
+        answer.reason,
+        answer.diff,
+        answer.reproducer,
+        answer.verified,
+        files=answer.files,
+        builds=stages.builds if stages is not None else 0,
+        notes=tuple(answer.notes),
+    )
 
 
 def open_stages(workspace: Workspace) -> Stages:
@@ -188,9 +203,10 @@ def _describe(stages: Stages, staged: _Staged, answer: _Answer, folder: Path) ->
         shutil.copyfile(source, path)
         answer.files[path.name] = str(path)
     answer.diff = bounded_diff(
-        *staged.lines, folder / "diff.txt",
+        *staged.lines,
+        folder / "diff.txt",
         names=(f"{staged.cut} {staged.what}", f"{staged.cut} as in the bad build"),
-    )  # fmt: skip
+    )
     answer.files["diff.txt"] = str(folder / "diff.txt")
     cut = (f"-start-before={staged.cut}", f"-stop-after={staged.cut}")
     rest = (f"-start-after={staged.cut}",)
@@ -208,9 +224,15 @@ def _describe(stages: Stages, staged: _Staged, answer: _Answer, folder: Path) ->
 
 
 def _search(
-    stages: Stages, staged: _Staged, judge: ObjectJudge, argument: str, kind: str, answer: _Answer, culprit: Culprit,
+    stages: Stages,
+    staged: _Staged,
+    judge: ObjectJudge,
+    argument: str,
+    kind: str,
+    answer: _Answer,
+    culprit: Culprit,
     tell: Callable[[str], None],
-) -> None:  # fmt: skip
+) -> None:
     """Fill in the instruction, or the reason why none is named."""
     if kind != "machine":
         answer.reason = f"{argument} rewrites IR: function and diff are shown, an instruction is not searched for"
@@ -301,9 +323,12 @@ def _name_swap(search: _MixSearch, unit: int, block: int, culprit: Culprit) -> t
             f"with `{texts[1]}` before `{texts[0]}` is {alone}, the bad order without that {without}"
         )
     instruction = BadInstruction(
-        before="\n".join(texts), after="\n".join(reversed(texts)), function=culprit.function or culprit.symbol or "",
-        block=mixes.label(block), confirmed=Confirmed.BOTH_SIDES,
-    )  # fmt: skip
+        before="\n".join(texts),
+        after="\n".join(reversed(texts)),
+        function=culprit.function or culprit.symbol or "",
+        block=mixes.label(block),
+        confirmed=Confirmed.BOTH_SIDES,
+    )
     return instruction, ""
 
 

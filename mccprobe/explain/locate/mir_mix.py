@@ -123,9 +123,11 @@ def _align(good: Sequence[str], bad: Sequence[str]) -> _Aligned:
     for index in [*sorted(kept), len(good)]:
         stop = pairs[index] if index < len(good) else len(bad)
         entries += _gap(
-            good, bad, [g for g in range(start, index) if g not in pairs],
+            good,
+            bad,
+            [g for g in range(start, index) if g not in pairs],
             [b for b in range(bad_start, stop) if b not in taken],
-        )  # fmt: skip
+        )
         if index < len(good):
             entries.append(_Entry(index, stop))
             start, bad_start = index + 1, stop + 1
@@ -167,9 +169,10 @@ def _pair_moved_edits(good: Sequence[str], bad: Sequence[str], entries: list[_En
             paired[index] = there.pop()
     used = set(paired.values())
     kept = [
-        entry for entry in entries
+        entry
+        for entry in entries
         if not (entry.bad is None and entry.good in paired) and not (entry.good is None and entry.bad in used)
-    ]  # fmt: skip
+    ]
     return kept + [_Entry(g, b) for g, b in paired.items()]
 
 

@@ -113,9 +113,14 @@ class Reduction:
 
 
 def reduce_source(
-    request: BisectRequest, culprit: Culprit, *,
-    folder: Path, jobs: int, tell: Callable[[str], None], deadline: Deadline,
-) -> Reduction:  # fmt: skip
+    request: BisectRequest,
+    culprit: Culprit,
+    *,
+    folder: Path,
+    jobs: int,
+    tell: Callable[[str], None],
+    deadline: Deadline,
+) -> Reduction:
     """Reduce the request's source as far as time allows. Raises CannotReduce, ToolchainError."""
     started = time.monotonic()
     ir = request.source.suffix in IR_SUFFIXES
@@ -364,9 +369,17 @@ def _script(task: Task, folder: Path) -> Path:
 
 
 def _run_reducer(
-    reducer: Path, script: Path, work: Path, task: Task, jobs: int, test_s: float, *,
-    ir: bool, tell: Callable[[str], None], deadline: Deadline,
-) -> bool:  # fmt: skip
+    reducer: Path,
+    script: Path,
+    work: Path,
+    task: Task,
+    jobs: int,
+    test_s: float,
+    *,
+    ir: bool,
+    tell: Callable[[str], None],
+    deadline: Deadline,
+) -> bool:
     """True when it came to its own end; False when time ran out. Raises ToolchainError when it does not work."""
     limit = max(TEST_TIMEOUT_LEAST_S, TEST_TIMEOUT_FACTOR * test_s)
     name = f"./{work.name}" if work.name.startswith("-") else work.name
@@ -396,8 +409,9 @@ def _run_reducer(
     if not result.ok:
         raise ToolchainError(
             f"{reducer.name} does not work: {result.describe()}",
-            detail=(result.stderr_text + result.stdout_text).strip()[-2000:], hint="ran: " + shlex.join(argv),
-        )  # fmt: skip
+            detail=(result.stderr_text + result.stdout_text).strip()[-2000:],
+            hint="ran: " + shlex.join(argv),
+        )
     return True
 
 

@@ -44,9 +44,18 @@ def shape_of(where: Where) -> str:
 
 
 def signature(
-    report: BisectReport, where: Where, options: BisectOptions, also: Sequence[str], session: Session, folder: Path,
-    cache: Path, locate: Locate, *, tell: Callable[[str], None], deadline: Deadline,
-) -> Signature:  # fmt: skip
+    report: BisectReport,
+    where: Where,
+    options: BisectOptions,
+    also: Sequence[str],
+    session: Session,
+    folder: Path,
+    cache: Path,
+    locate: Locate,
+    *,
+    tell: Callable[[str], None],
+    deadline: Deadline,
+) -> Signature:
     """Pass and shape, and each other kernel with the same flags. options: of the bisection that found the pass.
 
     locate: finds the place in the pass, to compare shapes. folder: gets a run directory for each kernel.
@@ -154,10 +163,17 @@ def _options_for(options: BisectOptions, other: _Other, toolchain: str) -> Bisec
     args = split_arguments(options.args).flat
     chosen = options.toolchain if other.named else toolchain  # a stand-in is not chosen silently for a user's kernel
     return replace(
-        options, file=str(other.path), args=args, toolchain=chosen, case=other.case, run_args=None, run_in=None,
+        options,
+        file=str(other.path),
+        args=args,
+        toolchain=chosen,
+        case=other.case,
+        run_args=None,
+        run_in=None,
         stdin=None,
-        oracle=options.oracle if other.named else None, profile=False,
-    )  # fmt: skip
+        oracle=options.oracle if other.named else None,
+        profile=False,
+    )
 
 
 def _by_switch(
@@ -175,15 +191,24 @@ def _by_switch(
     if (bad.verdict, without.verdict) != (Verdict.BAD, Verdict.GOOD):
         return None
     return OtherKernel(
-        name, True, f"wrong with these flags ({bad.fails} of {bad.runs} runs), right with {option}; the shape of the "
+        name,
+        True,
+        f"wrong with these flags ({bad.fails} of {bad.runs} runs), right with {option}; the shape of the "
         f"edit was not compared (--also KERNEL does)",
-    )  # fmt: skip
+    )
 
 
 def _other(
-    name: str, title: str, shape: str, options: BisectOptions, session: Session, root: Path, cache: Path,
-    locate: Locate, deadline: Deadline,
-) -> OtherKernel:  # fmt: skip
+    name: str,
+    title: str,
+    shape: str,
+    options: BisectOptions,
+    session: Session,
+    root: Path,
+    cache: Path,
+    locate: Locate,
+    deadline: Deadline,
+) -> OtherKernel:
     plan = make_plan(options, cache)
     run, journal = session.open(root)
     report = run_bisection(plan.request, run, journal, session.executor, deadline.bounding(Progress()))

@@ -88,10 +88,14 @@ class PlainBuilder:
     def texts(self, extra: Extra) -> list[str]:
         """The IR of the sources that compile, as text."""
         jobs = [
-            self._job((*self.args, *extra.compile_args, "-S", "-emit-llvm", name, "-o", OUTPUT),
-                      f"{extra.name} {Path(name).name}", suffix=".ll")
-            for name in self.sources if name not in self.foreign
-        ]  # fmt: skip
+            self._job(
+                (*self.args, *extra.compile_args, "-S", "-emit-llvm", name, "-o", OUTPUT),
+                f"{extra.name} {Path(name).name}",
+                suffix=".ll",
+            )
+            for name in self.sources
+            if name not in self.foreign
+        ]
         made = [future.result().object for future in [self.workspace.ledger.submit(job) for job in jobs]]
         return [self.run.object_path(digest).read_text("utf-8", "replace") for digest in made if digest]
 
@@ -139,9 +143,14 @@ class PlainBuilder:
     def _job(self, args: Sequence[str], label: str, suffix: str = ".o") -> CompileJob:
         recorded = self.workspace.unit.recorded
         return CompileJob(
-            argv=(*self.driver, *args), env=recorded.env, objects=self.run.objects, trials=self.run.root / "trials",
-            timeout_s=self.workspace.request.compile_timeout_s, label=f"screen: {label}", suffix=suffix,
-        )  # fmt: skip
+            argv=(*self.driver, *args),
+            env=recorded.env,
+            objects=self.run.objects,
+            trials=self.run.root / "trials",
+            timeout_s=self.workspace.request.compile_timeout_s,
+            label=f"screen: {label}",
+            suffix=suffix,
+        )
 
 
 def plain_options(args: Sequence[str]) -> tuple[str, ...]:

@@ -78,8 +78,10 @@ def with_values(module: str, *, ones: bool) -> str:
             line = _SECOND.sub(lambda second: f"{second[1]} {second[2]}, {_ones(second[1][1:])}", line)
             line = _VECTOR.sub(
                 lambda vector: f"<{vector[1]} x i{vector[2]}> <"
-                + ", ".join([f"i{vector[2]} {_ones(vector[2])}"] * int(vector[1])) + ">", line
-            )  # fmt: skip
+                + ", ".join([f"i{vector[2]} {_ones(vector[2])}"] * int(vector[1]))
+                + ">",
+                line,
+            )
             if _PHI.search(line):
                 line = _NO_VALUE.sub("-1" if "phi i1 " not in line else "true", line)
         return _NO_VALUE.sub("zeroinitializer", line)
@@ -155,9 +157,12 @@ class IrChecks:
     def _undef(self, *, cheap: bool) -> ScreenCheck:
         means = "the program uses a value that is undef or poison"
         return self._compared(
-            UNDEF, lambda module: (with_values(module, ones=False), with_values(module, ones=True)), means,
-            "nothing in it is undef or poison", cheap=cheap,
-        )  # fmt: skip
+            UNDEF,
+            lambda module: (with_values(module, ones=False), with_values(module, ones=True)),
+            means,
+            "nothing in it is undef or poison",
+            cheap=cheap,
+        )
 
     def _pattern(self) -> ScreenCheck:
         means = "the program reads a local that it never wrote"

@@ -178,9 +178,15 @@ class ScreenChecks:
         sources = [name for name in self.builder.sources if is_source(name, forced)]
         names = [f"-W{name}" for name in (*_INVALID, *_DOUBTFUL)]
         argv = (
-            *self.builder.driver, *plain_options(self.request.args), "-fsyntax-only", "-fno-caret-diagnostics",
-            "-Wno-everything", "-Wno-unknown-warning-option", *names, *sources,
-        )  # fmt: skip
+            *self.builder.driver,
+            *plain_options(self.request.args),
+            "-fsyntax-only",
+            "-fno-caret-diagnostics",
+            "-Wno-everything",
+            "-Wno-unknown-warning-option",
+            *names,
+            *sources,
+        )
         if self.builder.from_ir:
             return ScreenCheck("warnings", "program", NOT_RUN, "LLVM IR and assembly have no warnings", argv)
         with self.workspace.ledger.run.scratch("screen") as scratch:

@@ -74,9 +74,15 @@ class ScreenRuns:
         self.fixed = fixed_addresses_prefix()
 
     def judged(
-        self, program: Path, digest: str, name: str, ordinal: int, *, prefix: Sequence[str] = (),
+        self,
+        program: Path,
+        digest: str,
+        name: str,
+        ordinal: int,
+        *,
+        prefix: Sequence[str] = (),
         oracle: Oracle | None = None,
-    ) -> Outcome:  # fmt: skip
+    ) -> Outcome:
         """One oracle run of a program. UNRESOLVED where the oracle breaks on it."""
 
         def once() -> Outcome:
@@ -94,9 +100,15 @@ class ScreenRuns:
         return self._journalled(digest, f"screen {base} {name} {' '.join(prefix)}", ordinal, once)
 
     def of_object(
-        self, judge: Judge, digest: str, name: str, ordinal: int, *, prefix: Sequence[str] = (),
+        self,
+        judge: Judge,
+        digest: str,
+        name: str,
+        ordinal: int,
+        *,
+        prefix: Sequence[str] = (),
         oracle: Oracle | None = None,
-    ) -> Outcome:  # fmt: skip
+    ) -> Outcome:
         """The same of the program that a unit makes with this object."""
         program = judge.program.replace(digest)
         if isinstance(program, LinkFailure):
@@ -106,9 +118,16 @@ class ScreenRuns:
         )
 
     def reported(
-        self, digest: str, name: str, options: str, timeout_s: float, *, alone: bool = False, env: Mapping[str, str],
+        self,
+        digest: str,
+        name: str,
+        options: str,
+        timeout_s: float,
+        *,
+        alone: bool = False,
+        env: Mapping[str, str],
         most: int = 1,
-    ) -> Outcome:  # fmt: skip
+    ) -> Outcome:
         """Run a sanitizer's program, as the oracle would (alone: by itself).
 
         options: "ASAN_OPTIONS=halt_on_error=1". BAD: it reported something, and the reason is the report. GOOD: it
@@ -128,8 +147,10 @@ class ScreenRuns:
                 spec = RunSpec(
                     [*self.fixed, *([program] if alone else oracle.command(program))],
                     cwd=scratch if alone or folder is None else folder,
-                    env={**os.environ, "TMPDIR": str(scratch), **env, **log}, timeout_s=timeout_s, stdin=stdin,
-                )  # fmt: skip
+                    env={**os.environ, "TMPDIR": str(scratch), **env, **log},
+                    timeout_s=timeout_s,
+                    stdin=stdin,
+                )
                 with alone_in(None if alone else folder):
                     result = run(spec)
                 report = "".join(
@@ -152,10 +173,16 @@ class ScreenRuns:
             seconds = round(time.monotonic() - started, 4)
             journal.append(
                 {
-                    "t": "run", "object": digest, "oracle": name, "ordinal": ordinal, "verdict": outcome.verdict.value,
-                    "reason": outcome.reason, "max_err": outcome.max_err, "seconds": seconds,
+                    "t": "run",
+                    "object": digest,
+                    "oracle": name,
+                    "ordinal": ordinal,
+                    "verdict": outcome.verdict.value,
+                    "reason": outcome.reason,
+                    "max_err": outcome.max_err,
+                    "seconds": seconds,
                 }
-            )  # fmt: skip
+            )
             return outcome
 
 

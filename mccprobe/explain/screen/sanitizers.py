@@ -91,9 +91,12 @@ class SanitizerChecks:
     """Builds and runs under sanitizers. One row a sanitizer, and one more for a kernel that it does not reach."""
 
     def __init__(
-        self, builder: PlainBuilder, runs: ScreenRuns, deadline: Deadline,
+        self,
+        builder: PlainBuilder,
+        runs: ScreenRuns,
+        deadline: Deadline,
         module: Callable[[], str | None] = lambda: None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.builder = builder
         self.module = module  # the program as IR text, where it is IR
         self.runs = runs

@@ -155,9 +155,7 @@ def _reached(blocks: dict[str, _Block], starts: Iterable[str]) -> set[str]:
     return found
 
 
-def _written_before_a_call(
-    blocks: dict[str, _Block], label: str, roots: dict[str, str], escaped: set[str]
-) -> set[str]:
+def _written_before_a_call(blocks: dict[str, _Block], label: str, roots: dict[str, str], escaped: set[str]) -> set[str]:
     later = any(
         _CALL.search(line) and not _TWICE.search(line)
         for name in _reached(blocks, blocks[label].follow)

@@ -54,9 +54,7 @@ def keeps_types(builder: PlainBuilder) -> bool:
     if text is None or _OTHER_TYPE.search(own_text(text)):
         return False
     tree = _printed(builder, *options, "-fsyntax-only", *_STRICT, "-Xclang", "-ast-dump", source)
-    return tree is not None and not converts(
-        tree, system_files(text), cxx=Path(source).suffix in CXX_SUFFIXES
-    )
+    return tree is not None and not converts(tree, system_files(text), cxx=Path(source).suffix in CXX_SUFFIXES)
 
 
 def converts(tree: str, system: frozenset[str], *, cxx: bool) -> bool:

@@ -11,12 +11,23 @@ from typing import Any
 
 USER = 18
 NAMES: Mapping[int, str] = {
-    1: "threadIdx.x", 2: "threadIdx.y", 3: "threadIdx.z",
-    5: "blockIdx.x", 6: "blockIdx.y", 7: "blockIdx.z",
-    9: "blockDim.x", 10: "blockDim.y",
-    13: "gridDim.x", 14: "gridDim.y", 15: "gridDim.z",
-    USER: "user parameter", 19: "Global Spill Base", 23: "Core Number", 25: "Const Calc Output",
-    33: "prog_addr", 34: "prog_size",
+    1: "threadIdx.x",
+    2: "threadIdx.y",
+    3: "threadIdx.z",
+    5: "blockIdx.x",
+    6: "blockIdx.y",
+    7: "blockIdx.z",
+    9: "blockDim.x",
+    10: "blockDim.y",
+    13: "gridDim.x",
+    14: "gridDim.y",
+    15: "gridDim.z",
+    USER: "user parameter",
+    19: "Global Spill Base",
+    23: "Core Number",
+    25: "Const Calc Output",
+    33: "prog_addr",
+    34: "prog_size",
 }
 
 

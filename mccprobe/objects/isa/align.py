@@ -64,9 +64,7 @@ def in_order(left: Sequence[Hashable], right: Sequence[Hashable]) -> list[tuple[
         elif (high - low) * (to - from_) <= SMALL_CELLS:
             pairs += _common_subsequence(left, right, low, high, from_, to)
         else:
-            matched = [
-                (one + low, two + from_) for one, two in by_occurrence(left[low:high], right[from_:to])
-            ]
+            matched = [(one + low, two + from_) for one, two in by_occurrence(left[low:high], right[from_:to])]
             pairs += [matched[place] for place in longest_increasing([two for _, two in matched])]
     return sorted(pairs)
 

@@ -84,8 +84,6 @@ def listing_by_table(image: DeviceImage, table: EncodingTable) -> tuple[Listing,
 def _instruction(one: Decoded) -> Instruction:
     if one.mnemonic:
         level = one.confidence.name.lower()
-        return Instruction(
-            one.address, one.data, one.mnemonic, "", one.mnemonic, one.pipe or OTHER, confidence=level
-        )
+        return Instruction(one.address, one.data, one.mnemonic, "", one.mnemonic, one.pipe or OTHER, confidence=level)
     text = {AMBIGUOUS: f"<{' or '.join(one.rivals)}>", OUT_OF_STEP: "<out of step>"}.get(one.state, "<unknown>")
     return Instruction(one.address, one.data, "<unknown>", "", text, one.pipe or UNKNOWN)

@@ -96,9 +96,7 @@ def count_amdgpu(text: str, symbols: Sequence[CodeSymbol]) -> dict[str, CodeCoun
     return found
 
 
-def _close(
-    found: dict[str, CodeCount], names: list[str], mnemonics: list[str], table: PipeTable, padding: int
-) -> None:
+def _close(found: dict[str, CodeCount], names: list[str], mnemonics: list[str], table: PipeTable, padding: int) -> None:
     """padding: how many of the last are padding if what stands before them never falls through."""
     if padding and padding < len(mnemonics) and never_falls_through(mnemonics[-padding - 1]):
         del mnemonics[-padding:]

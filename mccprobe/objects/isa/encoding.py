@@ -144,12 +144,18 @@ class EncodingTable:
         names = {row.mnemonic for row in self.rows}
         forms = [row for row in self.rows if row.form is not None]
         return {
-            "target": self.target, "unit_bytes": self.unit, "word_bytes": self.word, "slots": self.slots,
-            "mnemonics": len(names), "rows": len(self.rows), "forms": len(forms),
+            "target": self.target,
+            "unit_bytes": self.unit,
+            "word_bytes": self.word,
+            "slots": self.slots,
+            "mnemonics": len(names),
+            "rows": len(self.rows),
+            "forms": len(forms),
             "certain_rows": sum(row.confidence is Confidence.CERTAIN for row in forms),
-            "refused_rows": self.refused_rows, "conflicts": len(self.conflicts),
+            "refused_rows": self.refused_rows,
+            "conflicts": len(self.conflicts),
             "assumptions": list(self.assumptions),
-        }  # fmt: skip
+        }
 
 
 @dataclass(frozen=True)

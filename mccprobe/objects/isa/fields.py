@@ -22,7 +22,6 @@ MAX_CANDIDATES = 4  # word bits that equal one value bit; more says nothing
 PLACE_BITS = 3  # neighbouring bits that make a place; flags have one
 
 
-
 class Place(NamedTuple):
     """Bits of a word that hold a number: a register's, or one of its flags, or an immediate.
 

@@ -178,9 +178,7 @@ class Learner:
 
     def conflicts(self) -> list[tuple[int, int, tuple[str, ...]]]:
         """Words with two names: the listing contradicts itself, or the word does not tell all."""
-        return [
-            (size, word, tuple(sorted(names))) for (size, _, word), names in self._names.items() if len(names) > 1
-        ]
+        return [(size, word, tuple(sorted(names))) for (size, _, word), names in self._names.items() if len(names) > 1]
 
     def _part(self, samples: list[Sample]) -> _Part:
         columns = Columns([sample.word for sample in samples], 8 * samples[0].size)
@@ -262,20 +260,36 @@ def _split_part(part: _Part, foreign: Sequence[int], depth: int, out: list[_Part
 
 def _row(mnemonic: str, form: tuple[str, ...] | None, size: int, slot: int, part: _Part) -> Row:
     probed = sum(sample.probe for sample in part.samples)
-    return Row(
-        mnemonic, form, size, slot, part.number, len(part.samples), probed, part.value, part.mask, part.relaxed
-    )
+    return Row(mnemonic, form, size, slot, part.number, len(part.samples), probed, part.value, part.mask, part.relaxed)
 
 
 def learn(
-    samples: Sequence[Sample], *, target: str, unit: int, word: int, slots: int = 1, tool: str = "",
-    sources: tuple[Source, ...] = (), assumptions: tuple[str, ...] = (),
-) -> EncodingTable:  # fmt: skip
+    samples: Sequence[Sample],
+    *,
+    target: str,
+    unit: int,
+    word: int,
+    slots: int = 1,
+    tool: str = "",
+    sources: tuple[Source, ...] = (),
+    assumptions: tuple[str, ...] = (),
+) -> EncodingTable:
     """The table of these samples. The same samples in the same order give the same table."""
     learner = Learner(samples)
     rows = tuple(learner.rows())
     return EncodingTable(
-        target, unit, word, slots, tool, rows, dict(sorted(learner.pipes.items())), sources, learner.fields,
-        learner.guards, learner.invisible, tuple(learner.conflicts()), refused_rows=learner.refused,
+        target,
+        unit,
+        word,
+        slots,
+        tool,
+        rows,
+        dict(sorted(learner.pipes.items())),
+        sources,
+        learner.fields,
+        learner.guards,
+        learner.invisible,
+        tuple(learner.conflicts()),
+        refused_rows=learner.refused,
         assumptions=assumptions,
-    )  # fmt: skip
+    )

@@ -82,10 +82,16 @@ def words_of(sizes: set[int], format_name: str, word_bytes: int | None) -> Words
 
 
 def learn_files(
-    paths: Sequence[Path], *, word_bytes: int | None = None, target: str = "", tool: str = "",
-    disassembler: str = "", template: bytes = b"", budget_s: float = 600.0,
+    paths: Sequence[Path],
+    *,
+    word_bytes: int | None = None,
+    target: str = "",
+    tool: str = "",
+    disassembler: str = "",
+    template: bytes = b"",
+    budget_s: float = 600.0,
     progress: Callable[[str], None] = lambda text: None,
-) -> Learned:  # fmt: skip
+) -> Learned:
     """Learn from listings, and with a disassembler from probes. Raises MccprobeError."""
     listings = [read_listing(path) for path in paths]
     formats = {listing.format for listing, _ in listings}
@@ -106,9 +112,15 @@ def learn_files(
 
     def table(samples: Sequence[Sample]) -> EncodingTable:
         return learn(
-            samples, target=next(iter(targets), ""), unit=words.unit, word=words.word, slots=words.slots, tool=tool,
-            sources=tuple(source for _, source in listings), assumptions=words.assumptions,
-        )  # fmt: skip
+            samples,
+            target=next(iter(targets), ""),
+            unit=words.unit,
+            word=words.word,
+            slots=words.slots,
+            tool=tool,
+            sources=tuple(source for _, source in listings),
+            assumptions=words.assumptions,
+        )
 
     held_out = None
     if len(groups) >= TEST_SHARE:
@@ -170,5 +182,3 @@ def hold_out_test(table: EncodingTable, learned: Sequence[Sample], asked: Sequen
         counts["unseen"] += unseen
         counts["unseen_named"] += unseen and bool(answer.mnemonic)
     return HeldOut(words=len(fresh), **counts)
-
-

@@ -33,9 +33,13 @@ def mma_reads_bypass(context: Context) -> Iterator[Finding]:
             continue
         if any(register.bank == "I" for register in registers_of(one.operands, context.isa)):
             yield _finding(
-                "mma-bypass", "suspected", context, place(one),
-                "MMA operand in an internal bypass register: the article suspects that MMA cannot read it", one.text,
-            )  # fmt: skip
+                "mma-bypass",
+                "suspected",
+                context,
+                place(one),
+                "MMA operand in an internal bypass register: the article suspects that MMA cannot read it",
+                one.text,
+            )
 
 
 def bypass_read_before_write(context: Context) -> Iterator[Finding]:
@@ -57,9 +61,13 @@ def bypass_read_before_write(context: Context) -> Iterator[Finding]:
             if missing:
                 names = ", ".join(f"I{index}" for index in missing)
                 yield _finding(
-                    "bypass-undefined", "suspected", context, place(one),
-                    f"{names} is read, and nothing before it in the block writes it", one.text,
-                )  # fmt: skip
+                    "bypass-undefined",
+                    "suspected",
+                    context,
+                    place(one),
+                    f"{names} is read, and nothing before it in the block writes it",
+                    one.text,
+                )
             for register in used.written:
                 if register.bank == "I":
                     written.update(range(register.first, register.first + register.size))
@@ -93,9 +101,13 @@ def more_registers_than_told(context: Context) -> Iterator[Finding]:
     for bank, used, told, one in _register_bank(context):
         if used > told:
             yield _finding(
-                "register-count", "contradiction", context, place(one),
-                f"the body uses {bank}{used - 1}, the metadata counts {told} registers of this bank", one.text,
-            )  # fmt: skip
+                "register-count",
+                "contradiction",
+                context,
+                place(one),
+                f"the body uses {bank}{used - 1}, the metadata counts {told} registers of this bank",
+                one.text,
+            )
 
 
 def table_reads_too_many(context: Context) -> Iterator[Finding]:
@@ -104,7 +116,10 @@ def table_reads_too_many(context: Context) -> Iterator[Finding]:
     highest = _highest(context, "R", by_table=True)
     if told is not None and highest is not None and highest[0] > told:
         yield _finding(
-            "open-table-registers", "suspected", context, place(highest[1]),
+            "open-table-registers",
+            "suspected",
+            context,
+            place(highest[1]),
             f"the open table reads R{highest[0] - 1}, the metadata counts {told} registers: the table is wrong here",
             highest[1].text,
         )
@@ -115,9 +130,13 @@ def fewer_registers_than_told(context: Context) -> Iterator[Finding]:
     for bank, used, told, one in _register_bank(context):
         if used < told and context.isa == "mtgpu":
             yield _finding(
-                "register-count-unused", "reported", context, "",
-                f"the metadata counts {told} registers, the body names {bank}0 to {bank}{used - 1}", one.text,
-            )  # fmt: skip
+                "register-count-unused",
+                "reported",
+                context,
+                "",
+                f"the metadata counts {told} registers, the body names {bank}0 to {bank}{used - 1}",
+                one.text,
+            )
 
 
 def _shared_bytes(context: Context) -> int | None:
@@ -135,9 +154,13 @@ def shared_memory_disagrees(context: Context) -> Iterator[Finding]:
     evidence = f"symbol {declared} bytes, shared_memory_size {kernel.shared_memory_bytes}"
     if surplus < 0:
         yield _finding(
-            "shared-memory", "contradiction", context, "",
-            f"the kernel's shared symbol is {-surplus} bytes larger than the metadata's shared memory", evidence,
-        )  # fmt: skip
+            "shared-memory",
+            "contradiction",
+            context,
+            "",
+            f"the kernel's shared symbol is {-surplus} bytes larger than the metadata's shared memory",
+            evidence,
+        )
 
 
 def shared_memory_surplus(context: Context) -> Iterator[Finding]:
@@ -149,11 +172,14 @@ def shared_memory_surplus(context: Context) -> Iterator[Finding]:
     of_mcc = reserves_of(kernel.target)
     if surplus >= 0 and of_mcc and surplus not in (0, *of_mcc, HAND_RESERVE_BYTES):
         yield _finding(
-            "shared-memory-surplus", "reported", context, "",
+            "shared-memory-surplus",
+            "reported",
+            context,
+            "",
             f"{surplus} bytes more than declared; known reserves are {min(of_mcc)} (mcc on {kernel.target}, rounded up "
             f"to an alignment) and {HAND_RESERVE_BYTES} (hand assembly)",
             f"symbol {declared} bytes, shared_memory_size {kernel.shared_memory_bytes}",
-        )  # fmt: skip
+        )
 
 
 def spills(context: Context) -> Iterator[Finding]:
@@ -165,16 +191,22 @@ def spills(context: Context) -> Iterator[Finding]:
         registers = kernel.spills.get("vector", 0) or 0
         if registers * SPILLED_REGISTER_BYTES > context.spill_threshold_bytes:
             yield _finding(
-                "spill", "reported", context, "",
+                "spill",
+                "reported",
+                context,
+                "",
                 f"{registers} vector registers are spilled, {registers * SPILLED_REGISTER_BYTES} bytes a thread",
                 f"threshold {context.spill_threshold_bytes} bytes",
-            )  # fmt: skip
+            )
     elif (kernel.private_memory_bytes or 0) > context.spill_threshold_bytes:
         yield _finding(
-            "spill", "reported", context, "",
+            "spill",
+            "reported",
+            context,
+            "",
             f"{kernel.private_memory_bytes} bytes of private memory a thread: spilled registers or arrays on the stack",
             f"threshold {context.spill_threshold_bytes} bytes; the metadata has no spill count",
-        )  # fmt: skip
+        )
 
 
 def loop_over_cache(context: Context) -> Iterator[Finding]:
@@ -184,10 +216,13 @@ def loop_over_cache(context: Context) -> Iterator[Finding]:
         if index in parents or loop.size_bytes is None or loop.size_bytes <= INSTRUCTION_CACHE_BYTES:
             continue
         yield _finding(
-            "loop-cache", "measured", context, loop.label,
+            "loop-cache",
+            "measured",
+            context,
+            loop.label,
             f"the loop has {loop.size_bytes} bytes, the instruction cache {INSTRUCTION_CACHE_BYTES} [article]",
             f"{loop.instructions} instructions",
-        )  # fmt: skip
+        )
 
 
 RULES: tuple[Rule, ...] = (

@@ -126,7 +126,14 @@ def sample_of(instruction: Instruction, slot: int = -1, *, probe: bool = False) 
         operands.insert(0, parse_operand(instruction.flags.lstrip("@")))
     kinds = tuple(kind for kind, _ in operands)
     return Sample(
-        int.from_bytes(data, "little"), len(data), slot, instruction.mnemonic, kinds,
-        tuple(numbers for _, numbers in operands), instruction.text, instruction.pipe,
-        not instruction.target and "L" not in kinds, probe,
-    )  # fmt: skip
+        int.from_bytes(data, "little"),
+        len(data),
+        slot,
+        instruction.mnemonic,
+        kinds,
+        tuple(numbers for _, numbers in operands),
+        instruction.text,
+        instruction.pipe,
+        not instruction.target and "L" not in kinds,
+        probe,
+    )

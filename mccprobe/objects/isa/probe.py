@@ -69,9 +69,12 @@ class ProbeResult:
     def counts(self) -> dict[str, int]:
         """For the table."""
         return {
-            "asked": self.asked, "decoded": self.decoded, "runs": self.runs, "killers": len(self.killers),
+            "asked": self.asked,
+            "decoded": self.decoded,
+            "runs": self.runs,
+            "killers": len(self.killers),
             "complete": int(self.complete),
-        }  # fmt: skip
+        }
 
 
 def flips(samples: Sequence[Sample], samples_of_key: int = SAMPLES_OF_KEY) -> list[tuple[int, int, int]]:

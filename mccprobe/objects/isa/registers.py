@@ -60,9 +60,7 @@ _AMD_MODIFIER = re.compile(r"(?:^|\s)(?:lds|dst_sel|row_\w+|quad_perm|wave_\w+|d
 _NVIDIA_READS_ALL = frozenset({"BARRIER", "BRANCH", "NOP", OTHER, UNKNOWN})
 _NVIDIA_STORES = re.compile(r"(?:ST|RED|CCTL|R2P)(?![A-Z]*X)")
 _X86_OVERWRITES = re.compile(r"^(?:mov(?!s[bwlq]$)|lea|set|pop|v(?!fm|fnm)|cvt|pshuf|pop)")
-_X86_READS_ALL = re.compile(
-    r"^(?:cmp(?!xchg)|test|j|call|ret|push|nop|ucomis|comis|bt[lqw]?$|vucomis|vcomis|v?ptest)"
-)
+_X86_READS_ALL = re.compile(r"^(?:cmp(?!xchg)|test|j|call|ret|push|nop|ucomis|comis|bt[lqw]?$|vucomis|vcomis|v?ptest)")
 
 _LEGACY = {"ax": "a", "bx": "b", "cx": "c", "dx": "d", "si": "si", "di": "di", "bp": "bp", "sp": "sp"}
 

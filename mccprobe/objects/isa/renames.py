@@ -80,9 +80,12 @@ def _alike(left: Sequence[Register], right: Sequence[Register]) -> bool:
 
 
 def unfollowed_renames(
-    one: Sequence[Instruction], two: Sequence[Instruction], pairs: Mapping[int, int], readers: Mapping[int, int],
+    one: Sequence[Instruction],
+    two: Sequence[Instruction],
+    pairs: Mapping[int, int],
+    readers: Mapping[int, int],
     isa: str,
-) -> set[int]:  # fmt: skip
+) -> set[int]:
     """Indices in A of paired instructions whose value a reader takes in A, and that reader's partner in B does not.
 
     pairs, readers: index in A -> index in B; readers agree with their partners but for registers. Who wrote a register

@@ -111,4 +111,3 @@ def _count(function: Function, words: list[Word]) -> WordCounts:
         any(function.instructions[index].pipe in MATRIX_PIPES for index in word.instructions) for word in words
     )
     return WordCounts(len(words), sum(len(word.slots) for word in words), empty_slots(words), matrix)
-

@@ -38,19 +38,35 @@ def table_document(table: EncodingTable, tool_version: str) -> dict[str, Any]:
     form_of: dict[tuple[str, ...] | None, int | None] = {form: number for number, form in enumerate(forms)}
     form_of[None] = None
     return {
-        "format": FORMAT, "format_version": FORMAT_VERSION, "tool_version": tool_version, "target": table.target,
-        "unit": table.unit, "word": table.word, "slots": table.slots, "tool": table.tool,
-        "assumptions": list(table.assumptions), "sources": [asdict(source) for source in table.sources],
-        "probes": dict(table.probes), "held_out": asdict(table.held_out) if table.held_out else None,
+        "format": FORMAT,
+        "format_version": FORMAT_VERSION,
+        "tool_version": tool_version,
+        "target": table.target,
+        "unit": table.unit,
+        "word": table.word,
+        "slots": table.slots,
+        "tool": table.tool,
+        "assumptions": list(table.assumptions),
+        "sources": [asdict(source) for source in table.sources],
+        "probes": dict(table.probes),
+        "held_out": asdict(table.held_out) if table.held_out else None,
         "refused_rows": table.refused_rows,
         "mnemonics": [[name, table.pipes.get(name)] for name in mnemonics],
         "forms": [list(form) for form in forms],
         "rows": [
             {
-                "mnemonic": name_of[row.mnemonic], "form": form_of[row.form], "size": row.size, "slot": row.slot,
-                "part": row.part, "samples": row.samples, "probed": row.probed,
-                "confidence": row.confidence.name.lower(), "value": f"{row.value:x}", "strict": f"{row.strict:x}",
-                "relaxed": f"{row.relaxed:x}", "guards": list(row.guards),
+                "mnemonic": name_of[row.mnemonic],
+                "form": form_of[row.form],
+                "size": row.size,
+                "slot": row.slot,
+                "part": row.part,
+                "samples": row.samples,
+                "probed": row.probed,
+                "confidence": row.confidence.name.lower(),
+                "value": f"{row.value:x}",
+                "strict": f"{row.strict:x}",
+                "relaxed": f"{row.relaxed:x}",
+                "guards": list(row.guards),
             }
             for row in table.rows
         ],
@@ -63,7 +79,7 @@ def table_document(table: EncodingTable, tool_version: str) -> dict[str, Any]:
         "conflicts": [
             {"size": size, "word": f"{word:x}", "mnemonics": list(names)} for size, word, names in table.conflicts
         ],
-    }  # fmt: skip
+    }
 
 
 def write_table(path: Path, table: EncodingTable, tool_version: str) -> None:
@@ -167,15 +183,23 @@ class _Reader:
             self.bad("rows", "a row stands in a slot that a word does not have")
         held_out = top.get("held_out")
         return EncodingTable(
-            self.text(top.get("target"), "target"), unit, word, slots, self.text(top.get("tool"), "tool"), rows, pipes,
+            self.text(top.get("target"), "target"),
+            unit,
+            word,
+            slots,
+            self.text(top.get("tool"), "tool"),
+            rows,
+            pipes,
             tuple(self.source(entry, n) for n, entry in enumerate(self.items(top, "sources"))),
-            tuple(self.field(entry, n) for n, entry in enumerate(self.items(top, "fields"))), guards,
-            self.invisible(top), tuple(self.conflict(entry, n) for n, entry in enumerate(self.items(top, "conflicts"))),
+            tuple(self.field(entry, n) for n, entry in enumerate(self.items(top, "fields"))),
+            guards,
+            self.invisible(top),
+            tuple(self.conflict(entry, n) for n, entry in enumerate(self.items(top, "conflicts"))),
             self.counts(top.get("probes"), "probes"),
             None if held_out is None else self.held_out(held_out),
             self.integer(top, "refused_rows", 0, MAX_ROWS),
             tuple(self.text(text, "assumptions") for text in self.items(top, "assumptions", 100)),
-        )  # fmt: skip
+        )
 
     def mnemonics(self, top: Mapping[str, Any]) -> tuple[list[str], dict[str, str]]:
         names: list[str] = []
@@ -225,10 +249,18 @@ class _Reader:
         if any(type(number) is not int or not 0 <= number < len(guards) for number in numbers):
             self.bad(f"{where}guards", "a guard that is not there")
         return Row(
-            names[self.integer(row, "mnemonic", 0, len(names) - 1, where)], form, size,
-            self.integer(row, "slot", -1, MAX_WORD_BYTES, where), self.integer(row, "part", 0, 1 << 16, where),
-            samples, self.integer(row, "probed", 0, samples, where), value, strict, relaxed, tuple(numbers),
-        )  # fmt: skip
+            names[self.integer(row, "mnemonic", 0, len(names) - 1, where)],
+            form,
+            size,
+            self.integer(row, "slot", -1, MAX_WORD_BYTES, where),
+            self.integer(row, "part", 0, 1 << 16, where),
+            samples,
+            self.integer(row, "probed", 0, samples, where),
+            value,
+            strict,
+            relaxed,
+            tuple(numbers),
+        )
 
     def source(self, entry: Any, number: int) -> Source:
         where = f"sources[{number}]."
@@ -241,10 +273,13 @@ class _Reader:
         field = self.mapping(entry, where)
         size = self.integer(field, "size", 1, MAX_WORD_BYTES, where)
         return Field(
-            size, self.text(field.get("kind"), where + "kind"), self.integer(field, "ordinal", 0, 100, where),
-            self.integer(field, "low", 0, 8 * size - 1, where), self.integer(field, "width", 1, 8 * size, where),
+            size,
+            self.text(field.get("kind"), where + "kind"),
+            self.integer(field, "ordinal", 0, 100, where),
+            self.integer(field, "low", 0, 8 * size - 1, where),
+            self.integer(field, "width", 1, 8 * size, where),
             self.integer(field, "votes", 0, 1 << 40, where),
-        )  # fmt: skip
+        )
 
     def invisible(self, top: Mapping[str, Any]) -> dict[int, int]:
         masks = {}

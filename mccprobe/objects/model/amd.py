@@ -28,9 +28,12 @@ def waves_by_registers(kind: str, count: int, limits: AmdLimits) -> int:
 def amd_occupancy(demand: Demand, limits: AmdLimits) -> Occupancy:
     """Blocks of a compute unit (LLVM's model), percent of its waves."""
     answer = Occupancy(
-        "llvm", f"LLVM's limits of {demand.target}, for a compute unit", demand.target, demand.block_size,
+        "llvm",
+        f"LLVM's limits of {demand.target}, for a compute unit",
+        demand.target,
+        demand.block_size,
         demand.block_size_source,
-    )  # fmt: skip
+    )
     if demand.block_size is None:
         return replace(answer, reason="no block size")
     if demand.block_size > limits.threads_per_block:
@@ -57,10 +60,15 @@ def amd_occupancy(demand: Demand, limits: AmdLimits) -> Occupancy:
     step = _next_step(tightest, blocks, waves, limits)
     step += then_limited(found, tightest, blocks + 1) if step else ""
     return replace(
-        answer, blocks_per_mp=blocks, percent=round(100.0 * blocks * waves / full, 1), limiter=tightest.resource,
-        bound=AT_MOST if still_open else EXACT, limits=tuple(found), next_step=step,
+        answer,
+        blocks_per_mp=blocks,
+        percent=round(100.0 * blocks * waves / full, 1),
+        limiter=tightest.resource,
+        bound=AT_MOST if still_open else EXACT,
+        limits=tuple(found),
+        next_step=step,
         notes=tuple(f"unknown: {name}" for name in still_open),
-    )  # fmt: skip
+    )
 
 
 _NO_LIMIT = Limit("none", 0, Constant(None, "", ""), None)

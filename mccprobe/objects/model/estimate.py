@@ -51,9 +51,14 @@ class Limit:
 
     def to_dict(self) -> dict[str, Any]:
         return {
-            "resource": self.resource, "per_block": self.per_block, "per_mp": self.per_mp.value,
-            "unit": self.per_mp.unit, "blocks": self.blocks, "source": self.per_mp.source, "what": self.what,
-        }  # fmt: skip
+            "resource": self.resource,
+            "per_block": self.per_block,
+            "per_mp": self.per_mp.value,
+            "unit": self.per_mp.unit,
+            "blocks": self.blocks,
+            "source": self.per_mp.source,
+            "what": self.what,
+        }
 
 
 @dataclass(frozen=True)
@@ -71,8 +76,11 @@ class Advice:
 
     def to_dict(self) -> dict[str, Any]:
         return {
-            "resource": self.resource, "blocks": self.blocks, "block_size": self.block_size,
-            "registers_fewer": self.registers_fewer, "shared_bytes_less": self.shared_bytes_less,
+            "resource": self.resource,
+            "blocks": self.blocks,
+            "block_size": self.block_size,
+            "registers_fewer": self.registers_fewer,
+            "shared_bytes_less": self.shared_bytes_less,
         }
 
 
@@ -109,13 +117,20 @@ class Occupancy:
 
     def to_dict(self) -> dict[str, Any]:
         return {
-            "model": self.model, "title": self.title, "block_size": self.block_size,
-            "block_size_source": self.block_size_source, "blocks_per_mp": self.blocks_per_mp,
-            "percent": self.percent, "bound": self.bound, "limiter": self.limiter,
-            "limits": [entry.to_dict() for entry in self.limits], "next_step": self.next_step,
-            "notes": list(self.notes), "reason": self.reason,
+            "model": self.model,
+            "title": self.title,
+            "block_size": self.block_size,
+            "block_size_source": self.block_size_source,
+            "blocks_per_mp": self.blocks_per_mp,
+            "percent": self.percent,
+            "bound": self.bound,
+            "limiter": self.limiter,
+            "limits": [entry.to_dict() for entry in self.limits],
+            "next_step": self.next_step,
+            "notes": list(self.notes),
+            "reason": self.reason,
             "advice": None if self.advice is None else self.advice.to_dict(),
-        }  # fmt: skip
+        }
 
 
 def finish(answer: Occupancy, *, threads: int | None, threads_per_mp: Constant, refused: bool) -> Occupancy:
@@ -139,9 +154,13 @@ def finish(answer: Occupancy, *, threads: int | None, threads_per_mp: Constant, 
     if still_open and blocks:
         notes = (*notes, "unknown per multiprocessor: " + ", ".join(entry.resource for entry in still_open))
     return replace(
-        answer, blocks_per_mp=blocks, percent=percent, limiter=tightest.resource,
-        bound=AT_MOST if still_open and blocks else EXACT, notes=notes,
-    )  # fmt: skip
+        answer,
+        blocks_per_mp=blocks,
+        percent=percent,
+        limiter=tightest.resource,
+        bound=AT_MOST if still_open and blocks else EXACT,
+        notes=notes,
+    )
 
 
 def then_limited(limits: Sequence[Limit], limiter: Limit, wanted: int) -> str:

@@ -88,11 +88,18 @@ def _apply(model: Model, demand: Demand) -> Occupancy:
     refused = _refusals(limits, demand, registers=found[1].per_block)
     answer = finish(
         Occupancy(
-            model=model.name, title=model.title, target=demand.target, block_size=demand.block_size,
-            block_size_source=demand.block_size_source, limits=tuple(found), notes=(*refused, *model.notes),
+            model=model.name,
+            title=model.title,
+            target=demand.target,
+            block_size=demand.block_size,
+            block_size_source=demand.block_size_source,
+            limits=tuple(found),
+            notes=(*refused, *model.notes),
         ),
-        threads=_whole_warps(limits, demand.block_size), threads_per_mp=limits.threads_per_mp, refused=bool(refused),
-    )  # fmt: skip
+        threads=_whole_warps(limits, demand.block_size),
+        threads_per_mp=limits.threads_per_mp,
+        refused=bool(refused),
+    )
     advice = _advice(model, demand, answer)
     return replace(answer, advice=advice, next_step=_next_step(advice, answer) if advice is not None else "")
 
@@ -172,8 +179,11 @@ def _next_step(advice: Advice, answer: Occupancy) -> str:
     """The advice with what it assumes; for the limiter alone, others may follow."""
     limit = next(entry for entry in answer.limits if entry.resource == answer.limiter)
     assert limit.per_block is not None and limit.per_mp.value is not None
-    assumed = [_ASSUMED[entry.resource].format(_number(entry.per_mp)) for entry in answer.limits
-               if entry is not limit and entry.blocks is not None and entry.resource in _ASSUMED]  # fmt: skip
+    assumed = [
+        _ASSUMED[entry.resource].format(_number(entry.per_mp))
+        for entry in answer.limits
+        if entry is not limit and entry.blocks is not None and entry.resource in _ASSUMED
+    ]
     if advice.block_size is not None:
         text = (
             f"threads limit, {limit.per_block:,} of {_number(limit.per_mp)}, "

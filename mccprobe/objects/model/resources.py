@@ -157,9 +157,14 @@ class KernelResources:
 
 
 def resources_of(
-    kernel: KernelMetadata, *, origin: str = "", options: Options | None = None, mix: InstructionMix | None = None,
-    declared_shared: int | None = None, heading: str = "",
-) -> KernelResources:  # fmt: skip
+    kernel: KernelMetadata,
+    *,
+    origin: str = "",
+    options: Options | None = None,
+    mix: InstructionMix | None = None,
+    declared_shared: int | None = None,
+    heading: str = "",
+) -> KernelResources:
     """Put one kernel's metadata in order. declared_shared: from a listing's symbols, None if not known."""
     options = options or Options()
     block_size, block_source = block_size_of(kernel, options)
@@ -238,9 +243,12 @@ def split_shared(kernel: KernelMetadata, declared: int | None) -> SharedMemory:
         return SharedMemory(0, 0, 0, "known")
     if reserve is not None and total % RESERVE_ALIGNMENT == reserve:
         return SharedMemory(
-            total, total - reserve, reserve, "inferred",
+            total,
+            total - reserve,
+            reserve,
+            "inferred",
             f"a multiple of {RESERVE_ALIGNMENT} and {reserve} more, as mcc reserves [I]",
-        )  # fmt: skip
+        )
     if total % RESERVE_ALIGNMENT == 0 and total > ASSEMBLY_RESERVE_BYTES:
         note = (
             f"hand assembly reserves {ASSEMBLY_RESERVE_BYTES} [I]: {total - ASSEMBLY_RESERVE_BYTES:,} declared then; "

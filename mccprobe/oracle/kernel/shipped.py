@@ -55,8 +55,10 @@ def refuse_shipped_name(path: Path, *, takes_source: bool) -> None:
     if not hint or exists(path):
         return
     if not takes_source:
-        hint = (f"the shipped kernel {path.name} is source, and this command reads objects, bundles and assembly text; "
-                f"mccprobe report {path.name} compiles it")  # fmt: skip
+        hint = (
+            f"the shipped kernel {path.name} is source, and this command reads objects, bundles and assembly text; "
+            f"mccprobe report {path.name} compiles it"
+        )
     raise InputError(f"{path}: no such file", hint=hint)
 
 

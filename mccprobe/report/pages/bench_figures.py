@@ -20,9 +20,13 @@ def readings_figure(found: Mapping[str, Any]) -> Figure:
     states = [one["name"] for one in sides if one["two_states"]]
     told = f"; two states of the machine in {', '.join(states)}" if states else ""
     return Figure(
-        "readings", "Every reading, and how they are spread", f"{found['rounds']} rounds. {medians}{told}.",
-        Size((912, 300), (350, 520)), lambda canvas, narrow: _readings(canvas, sides, narrow=narrow), _table(sides),
-    )  # fmt: skip
+        "readings",
+        "Every reading, and how they are spread",
+        f"{found['rounds']} rounds. {medians}{told}.",
+        Size((912, 300), (350, 520)),
+        lambda canvas, narrow: _readings(canvas, sides, narrow=narrow),
+        _table(sides),
+    )
 
 
 def _table(sides: Sequence[Mapping[str, Any]]) -> Table:
@@ -45,12 +49,23 @@ def _readings(canvas: Any, sides: Sequence[Mapping[str, Any]], *, narrow: bool) 
         ordered = sorted(samples)
         shares = [(at + 1) / len(ordered) for at in range(len(ordered))]
         by_round.plot(
-            range(1, len(samples) + 1), samples, shape, markersize=5, color=LIGHT[colour], label=name,
-            markeredgecolor=LIGHT["page"], markeredgewidth=0.5,
-        )  # fmt: skip
+            range(1, len(samples) + 1),
+            samples,
+            shape,
+            markersize=5,
+            color=LIGHT[colour],
+            label=name,
+            markeredgecolor=LIGHT["page"],
+            markeredgewidth=0.5,
+        )
         spread.step(ordered, shares, where="post", color=LIGHT[colour])
-        spread.plot(ordered[:: max(1, len(ordered) // 40)], shares[:: max(1, len(ordered) // 40)], shape, markersize=4,
-                    color=LIGHT[colour])  # fmt: skip
+        spread.plot(
+            ordered[:: max(1, len(ordered) // 40)],
+            shares[:: max(1, len(ordered) // 40)],
+            shape,
+            markersize=4,
+            color=LIGHT[colour],
+        )
         by_round.axhline(side["summary_ms"]["median"], color=LIGHT[colour], linewidth=0.9)
         for state in ("fast_ms", "slow_ms") if side["two_states"] else ():
             by_round.axhline(side["two_states"][state], color=LIGHT[colour], linewidth=0.9, linestyle=(0, (4, 3)))
@@ -74,9 +89,12 @@ def spread_figure(found: Mapping[str, Any]) -> Figure:
     )
     height = 70 + 44 * len(sides)
     return Figure(
-        "boxes", "Best, quarter, median, three quarters, worst", f"{told}.", Size((912, height), (350, height + 30)),
+        "boxes",
+        "Best, quarter, median, three quarters, worst",
+        f"{told}.",
+        Size((912, height), (350, height + 30)),
         lambda canvas, narrow: _boxes(canvas, sides, narrow=narrow),
-    )  # fmt: skip
+    )
 
 
 def _boxes(canvas: Any, sides: Sequence[Mapping[str, Any]], *, narrow: bool) -> None:
@@ -86,9 +104,16 @@ def _boxes(canvas: Any, sides: Sequence[Mapping[str, Any]], *, narrow: bool) -> 
         box = {"med": one["median"], "q1": one["p25"], "q3": one["p75"], "whislo": one["best"], "whishi": one["worst"]}
         lines = {"color": LIGHT[colour], "linewidth": 1.2}
         axes.bxp(
-            [box], positions=[at], orientation="horizontal", showfliers=False, widths=0.5, boxprops=lines,
-            whiskerprops=lines, capprops=lines, medianprops={**lines, "linewidth": 2.4},
-        )  # fmt: skip
+            [box],
+            positions=[at],
+            orientation="horizontal",
+            showfliers=False,
+            widths=0.5,
+            boxprops=lines,
+            whiskerprops=lines,
+            capprops=lines,
+            medianprops={**lines, "linewidth": 2.4},
+        )
     axes.set_yticks(range(len(sides)), [_short(one["name"], 18 if narrow else _NAME) for one in sides])
     axes.set_ylim(len(sides) - 0.4, -0.6)
     axes.set_xlim(left=0)
@@ -107,9 +132,12 @@ def ratio_figure(found: Mapping[str, Any]) -> Figure | None:
     if ratio["low"] is not None:
         interval = f"{100 * ratio['confidence']:g} % interval {ratio['low']:.4f} to {ratio['high']:.4f}"
     return Figure(
-        "ratio", "Time of the second over time of the first", f"Ratio {ratio['estimate']:.4f}, {interval}.",
-        Size((912, 110), (350, 120)), lambda canvas, narrow: _ratio(canvas, ratio),
-    )  # fmt: skip
+        "ratio",
+        "Time of the second over time of the first",
+        f"Ratio {ratio['estimate']:.4f}, {interval}.",
+        Size((912, 110), (350, 120)),
+        lambda canvas, narrow: _ratio(canvas, ratio),
+    )
 
 
 def _ratio(canvas: Any, ratio: Mapping[str, Any]) -> None:

@@ -101,8 +101,9 @@ def _times(found: Mapping[str, Any] | None) -> list[Block]:
     rates = [(side["name"], side["tflops"]) for side in found["sides"] if side["tflops"]]
     if rates:
         told = "Of a rate the largest is the best."
-        table = tuple(_row(name, {**one, "best": one["worst"], "worst": one["best"]}, ".1f", None)[:-1]
-                      for name, one in rates)  # fmt: skip
+        table = tuple(
+            _row(name, {**one, "best": one["worst"], "worst": one["best"]}, ".1f", None)[:-1] for name, one in rates
+        )
         blocks.append(Table("In TFLOPS", head[:-1], table, told))
     return blocks
 
@@ -149,10 +150,15 @@ def _gates(gates: list[Mapping[str, Any]]) -> list[Block]:
         flags = " ".join(" ".join(one) if isinstance(one, list) else str(one) for one in gate["flags"])
         name = f"{gate['kernel']} {flags}".strip()
         rows = tuple(
-            (Cell(f"{one['name']}, seed {one['seed']}"), verdict(one["verdict"]),
-             number(one["max_err"], digits=".4g"), number(one["tolerance"], digits=".4g"), Cell(one["reason"]))
+            (
+                Cell(f"{one['name']}, seed {one['seed']}"),
+                verdict(one["verdict"]),
+                number(one["max_err"], digits=".4g"),
+                number(one["tolerance"], digits=".4g"),
+                Cell(one["reason"]),
+            )
             for one in gate["cases"][:CASES_IN_TABLE]
-        )  # fmt: skip
+        )
         left = len(gate["cases"]) - len(rows)
         note = f"{left:,} more cases are in the document of --json." if left > 0 else ""
         said = "passed" if gate["passed"] else "NOT PASSED"

@@ -152,10 +152,16 @@ def _edge_blocks(result: Mapping[str, Any]) -> list[Block]:
     edges = result["edges"]
     if edges:
         rows = tuple(
-            (number(edge["execution"]), verdict(edge["from"]), verdict(edge["to"]), Cell(edge["pass"] or NONE),
-             code(edge["function"]), number(len(edge["unresolved"])))
+            (
+                number(edge["execution"]),
+                verdict(edge["from"]),
+                verdict(edge["to"]),
+                Cell(edge["pass"] or NONE),
+                code(edge["function"]),
+                number(len(edge["unresolved"])),
+            )
             for edge in edges[:EDGES_IN_TABLE]
-        )  # fmt: skip
+        )
         left = len(edges) - len(rows)
         note = "Numbers differ between builds, names do not."
         note += f" {left:,} more edges are in result.json." if left else ""
@@ -195,10 +201,15 @@ def _confirmation(result: Mapping[str, Any]) -> list[Block]:
         blocks.append(Notes(tuple(result["promises"]), "What the flags promise", warning=True))
     if result["table"]:
         rows = tuple(
-            (Cell(f"flag {one['flag']}, pass {one['pass']}", note=one["how"]), verdict(one["verdict"]),
-             number(one.get("max_err"), digits=".6g"), digest(one["object"]), Cell(one.get("reason") or NONE))
+            (
+                Cell(f"flag {one['flag']}, pass {one['pass']}", note=one["how"]),
+                verdict(one["verdict"]),
+                number(one.get("max_err"), digits=".6g"),
+                digest(one["object"]),
+                Cell(one.get("reason") or NONE),
+            )
             for one in result["table"]
-        )  # fmt: skip
+        )
         blocks.append(Table("Flag by pass", ("build", "verdict", "max_err", "object", "what it said"), rows))
     return blocks
 

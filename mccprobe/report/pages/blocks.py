@@ -1,6 +1,6 @@
 """What a page is made of: plain records, in the order of reading. Nothing here knows HTML or a plot library.
 
-    Page ── Section ── Facts | Paragraph | Notes | Table | Figure | Commands | Code | Details
+Page ── Section ── Facts | Paragraph | Notes | Table | Figure | Commands | Code | Details
 """
 
 from __future__ import annotations

@@ -100,10 +100,14 @@ def page_svg(figure: Figure, *, narrow: bool, prefix: str) -> str:
             element.set("style", _themed("; ".join(style)))
     width, height = figure.size.narrow if narrow else figure.size.wide
     root.attrib = {
-        "viewBox": root.attrib["viewBox"], "class": "narrow" if narrow else "wide",
-        "style": f"max-width:{width}px; {_JOINS}", "width": str(width), "height": str(height), "aria-hidden": "true",
+        "viewBox": root.attrib["viewBox"],
+        "class": "narrow" if narrow else "wide",
+        "style": f"max-width:{width}px; {_JOINS}",
+        "width": str(width),
+        "height": str(height),
+        "aria-hidden": "true",
         "focusable": "false",
-    }  # fmt: skip
+    }
     for parent in list(root.iter()):
         for name in ("metadata", "style"):  # a style element would be the whole page's
             for element in parent.findall(f"{{{_SVG}}}{name}"):
@@ -133,10 +137,11 @@ def file_bytes(figure: Figure, suffix: str, *, mark: str = "") -> bytes:
     mark: of a stand-in. It stands in the picture, with the caption: a file goes alone.
     """
     titled = dataclasses.replace(
-        figure, caption=f"{mark}: {figure.caption}" if mark else figure.caption,
+        figure,
+        caption=f"{mark}: {figure.caption}" if mark else figure.caption,
         size=dataclasses.replace(figure.size, wide=(figure.size.wide[0], figure.size.wide[1] + _TITLE_PIXELS)),
         paint=lambda canvas, narrow: _titled(canvas, figure, mark),
-    )  # fmt: skip
+    )
     if suffix == "svg":
         return _svg(titled, narrow=False)
     buffer = io.BytesIO()

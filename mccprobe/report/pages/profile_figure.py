@@ -38,9 +38,13 @@ def profile_figure(result: Mapping[str, Any], *, key: str = "profile") -> Figure
         caption += f"; a column is {total / COLUMNS:,.0f} limits, with a mark for every verdict in it"
     height = 230
     return Figure(
-        key, caption, f"{caption}. {told}.", Size((912, height), (350, 2 * height)),
-        lambda canvas, narrow: _paint(canvas, result, narrow=narrow), _table(spans),
-    )  # fmt: skip
+        key,
+        caption,
+        f"{caption}. {told}.",
+        Size((912, height), (350, 2 * height)),
+        lambda canvas, narrow: _paint(canvas, result, narrow=narrow),
+        _table(spans),
+    )
 
 
 def _edge_text(edge: Mapping[str, Any]) -> str:
@@ -50,10 +54,7 @@ def _edge_text(edge: Mapping[str, Any]) -> str:
 def _table(spans: Sequence[Mapping[str, Any]]) -> Table | None:
     if not spans:
         return None
-    rows = tuple(
-        (Cell(_range(one), Kind.NUMBER), verdict(one["verdict"]))
-        for one in spans[:SPANS_IN_TABLE]
-    )
+    rows = tuple((Cell(_range(one), Kind.NUMBER), verdict(one["verdict"])) for one in spans[:SPANS_IN_TABLE])
     left = len(spans) - len(rows)
     note = f"{left:,} more rows are in result.json under `tested`." if left else ""
     return Table("Limits that were asked", ("limits", "verdict"), rows, note)
@@ -110,9 +111,13 @@ def _spans(axes: Any, spans: Sequence[Mapping[str, Any]], total: int) -> None:
         long = list(_columns(mine, width) if by_column else ((a - 0.5, b + 0.5) for a, b in mine if a != b))
         if long:
             axes.hlines(
-                [level] * len(long), [start for start, _ in long], [end for _, end in long], color=LIGHT[name.lower()],
-                linewidth=7, capstyle="butt",
-            )  # fmt: skip
+                [level] * len(long),
+                [start for start, _ in long],
+                [end for _, end in long],
+                color=LIGHT[name.lower()],
+                linewidth=7,
+                capstyle="butt",
+            )
         if not by_column:
             _marks(axes, [first for first, last in mine if first == last], name, size=44)
 
@@ -141,9 +146,16 @@ def _limits(spans: Iterable[Mapping[str, Any]], first: int, last: int) -> dict[s
 def _marks(axes: Any, places: Sequence[int], name: str, *, size: float) -> None:
     if places:
         axes.scatter(
-            places, [_LEVELS[name]] * len(places), s=size, marker=VERDICT_MARKS[name], color=LIGHT[name.lower()],
-            linewidths=0.8, edgecolors=LIGHT["page"], clip_on=False, zorder=3,
-        )  # fmt: skip
+            places,
+            [_LEVELS[name]] * len(places),
+            s=size,
+            marker=VERDICT_MARKS[name],
+            color=LIGHT[name.lower()],
+            linewidths=0.8,
+            edgecolors=LIGHT["page"],
+            clip_on=False,
+            zorder=3,
+        )
 
 
 def _edges(
@@ -161,7 +173,13 @@ def _edges(
         title = title if len(title) <= _TITLE else title[: _TITLE - 1] + "…"
         right = edge["execution"] > total / 2
         axes.annotate(
-            f"{edge['execution']:,}  {title}", (edge["execution"] - 0.5, _LABEL_HEIGHTS[at]),
-            xytext=(-6 if right else 6, 0), textcoords="offset points", ha="right" if right else "left", va="center",
-            color=LIGHT["ink"], bbox={"facecolor": LIGHT["page"], "edgecolor": "none", "pad": 1.5}, zorder=4,
-        )  # fmt: skip
+            f"{edge['execution']:,}  {title}",
+            (edge["execution"] - 0.5, _LABEL_HEIGHTS[at]),
+            xytext=(-6 if right else 6, 0),
+            textcoords="offset points",
+            ha="right" if right else "left",
+            va="center",
+            color=LIGHT["ink"],
+            bbox={"facecolor": LIGHT["page"], "edgecolor": "none", "pad": 1.5},
+            zorder=4,
+        )

@@ -36,9 +36,15 @@ def render_html(page: Page) -> str:
         svgs[figure.name] = Markup("".join(drawn))
     template = _environment().get_template("page.html.j2")
     return template.render(
-        page=page, svgs=svgs, policy=_policy(script), script=Markup(script), style=Markup(_style()),
-        signs=VERDICT_SIGNS, short_hash=SHORT_HASH, most_rows=MOST_PRINTED_ROWS,
-    )  # fmt: skip
+        page=page,
+        svgs=svgs,
+        policy=_policy(script),
+        script=Markup(script),
+        style=Markup(_style()),
+        signs=VERDICT_SIGNS,
+        short_hash=SHORT_HASH,
+        most_rows=MOST_PRINTED_ROWS,
+    )
 
 
 def _policy(script: str) -> str:
@@ -67,9 +73,13 @@ def _environment() -> Environment:
         return visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
     environment = Environment(
-        loader=PackageLoader("mccprobe.report.pages", _TEMPLATES), autoescape=True, undefined=StrictUndefined,
-        trim_blocks=True, lstrip_blocks=True, finalize=shown,
-    )  # fmt: skip
+        loader=PackageLoader("mccprobe.report.pages", _TEMPLATES),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=shown,
+    )
     environment.tests["figure"] = lambda block: isinstance(block, Figure)
     environment.filters["kind"] = _kind
     environment.filters["lines"] = _lines

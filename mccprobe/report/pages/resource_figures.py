@@ -35,18 +35,28 @@ def occupancy_figure(key: str, models: Sequence[Occupancy]) -> Figure | None:
     )
     height = ROW * rows + 50
     return Figure(
-        f"{key}-occupancy", "Blocks a multiprocessor, by what limits them", f"{told}.",
-        Size((912, height), (350, height)), lambda canvas, narrow: _occupancy(canvas, drawn, narrow=narrow),
+        f"{key}-occupancy",
+        "Blocks a multiprocessor, by what limits them",
+        f"{told}.",
+        Size((912, height), (350, height)),
+        lambda canvas, narrow: _occupancy(canvas, drawn, narrow=narrow),
         _limits(drawn),
-    )  # fmt: skip
+    )
 
 
 def _limits(models: Sequence[Occupancy]) -> Table:
     rows = tuple(
-        (Cell(f"{model.title}: {limit.resource}", note=limit.what), number(limit.per_block),
-         number(limit.per_mp.value), Cell(limit.per_mp.unit), number(limit.blocks), Cell(limit.per_mp.source))
-        for model in models for limit in model.limits
-    )  # fmt: skip
+        (
+            Cell(f"{model.title}: {limit.resource}", note=limit.what),
+            number(limit.per_block),
+            number(limit.per_mp.value),
+            Cell(limit.per_mp.unit),
+            number(limit.blocks),
+            Cell(limit.per_mp.source),
+        )
+        for model in models
+        for limit in model.limits
+    )
     return Table("Limits", ("limit", "a block", "a multiprocessor", "unit", "blocks", "source"), rows)
 
 
@@ -78,11 +88,18 @@ def _bar(axes: Any, at: float, model: Occupancy, limit: Limit, most: int) -> Non
     limits = limit.blocks is not None and limit.blocks == model.blocks_per_mp
     text = "no limit" if limit.per_block == 0 else "unknown"
     if limit.blocks is not None:
-        axes.barh(at, limit.blocks, height=0.62, color=LIGHT["accent" if limits else "unresolved-soft"],
-                  edgecolor=LIGHT["accent" if limits else "soft"], linewidth=0.6)  # fmt: skip
+        axes.barh(
+            at,
+            limit.blocks,
+            height=0.62,
+            color=LIGHT["accent" if limits else "unresolved-soft"],
+            edgecolor=LIGHT["accent" if limits else "soft"],
+            linewidth=0.6,
+        )
         text = f"{limit.blocks:,}" + ("  limits" if limits else "")
-    axes.text((limit.blocks or 0) + 0.012 * most, at, text, va="center", fontsize=11,
-              color=LIGHT["ink" if limits else "soft"])  # fmt: skip
+    axes.text(
+        (limit.blocks or 0) + 0.012 * most, at, text, va="center", fontsize=11, color=LIGHT["ink" if limits else "soft"]
+    )
 
 
 def pipes_figure(key: str, whole: Mapping[str, int], loop: Mapping[str, int] | None) -> Figure | None:
@@ -97,9 +114,13 @@ def pipes_figure(key: str, whole: Mapping[str, int], loop: Mapping[str, int] | N
     rows = tuple((Cell(pipe), number(count), *((number(loop.get(pipe, 0)),) if loop else ())) for pipe, count in shown)
     head = ("pipe", "instructions", *(("in the main loop",) if loop else ()))
     return Figure(
-        f"{key}-pipes", caption, f"{told}{inside}.", Size((912, height), (350, height)),
-        lambda canvas, narrow: _pipes(canvas, shown, loop, narrow=narrow), Table("Instructions by pipe", head, rows),
-    )  # fmt: skip
+        f"{key}-pipes",
+        caption,
+        f"{told}{inside}.",
+        Size((912, height), (350, height)),
+        lambda canvas, narrow: _pipes(canvas, shown, loop, narrow=narrow),
+        Table("Instructions by pipe", head, rows),
+    )
 
 
 def _pipes(canvas: Any, whole: Sequence[tuple[str, int]], loop: Mapping[str, int] | None, *, narrow: bool) -> None:
@@ -107,8 +128,9 @@ def _pipes(canvas: Any, whole: Sequence[tuple[str, int]], loop: Mapping[str, int
     most = max(count for _, count in whole)
     for at, (pipe, count) in enumerate(whole):
         colour, inside = pipe_colour(at), (loop or {}).get(pipe, 0)
-        axes.barh(at, count, height=0.66, facecolor=LIGHT["panel"] if loop else colour, edgecolor=LIGHT["soft"],
-                  linewidth=0.6)  # fmt: skip
+        axes.barh(
+            at, count, height=0.66, facecolor=LIGHT["panel"] if loop else colour, edgecolor=LIGHT["soft"], linewidth=0.6
+        )
         if loop:
             axes.barh(at, inside, height=0.66, facecolor=colour, edgecolor=LIGHT["soft"], linewidth=0.6)
         text = f"{count:,}" + (f", {inside:,} in the loop" if inside else "")
@@ -138,25 +160,33 @@ def loop_figure(key: str, one: FunctionView) -> Figure | None:
     instructions = one.function.instructions
     if words:
         rows = [
-            (f"{word.address:x}", [bool(slot != EMPTY_SLOT) for slot in word.slots],
-             [instructions[index].pipe for index in word.instructions])
+            (
+                f"{word.address:x}",
+                [bool(slot != EMPTY_SLOT) for slot in word.slots],
+                [instructions[index].pipe for index in word.instructions],
+            )
             for word in words[:WORDS]
-        ]  # fmt: skip
+        ]
         caption = f"Main loop at {main.label}: words, their slots (filled or empty) and the pipes of their instructions"
         return Figure(
-            f"{key}-loop", caption + _cut(len(words), WORDS, "words"), _told(one, len(words)),
+            f"{key}-loop",
+            caption + _cut(len(words), WORDS, "words"),
+            _told(one, len(words)),
             Size((912, 26 * -(-len(rows) // 2) + 20), (350, 26 * len(rows) + 20)),
-            lambda canvas, narrow: _words(canvas, rows, places, narrow=narrow), _statements(instructions, inside),
-        )  # fmt: skip
+            lambda canvas, narrow: _words(canvas, rows, places, narrow=narrow),
+            _statements(instructions, inside),
+        )
     stream = [instructions[index] for index in inside][:TILES]
     caption = f"Main loop at {main.label}: its instructions in order, by pipe"
     wide, narrow = (_Tiling.of(stream, narrow=narrow) for narrow in (False, True))
     return Figure(
-        f"{key}-loop", caption + _cut(len(inside), TILES, "instructions"), _told(one, 0),
+        f"{key}-loop",
+        caption + _cut(len(inside), TILES, "instructions"),
+        _told(one, 0),
         Size((912, 26 * wide.height + 16), (350, 26 * narrow.height + 16)),
         lambda canvas, small: _tiles(canvas, stream, places, narrow if small else wide),
         _statements(instructions, inside),
-    )  # fmt: skip
+    )
 
 
 def _statements(instructions: Sequence[Instruction], inside: Sequence[int]) -> Table:
@@ -266,9 +296,12 @@ def _name(axes: Any, x: float, y: float, pipe: str) -> None:
 
 
 def _boxes(
-    axes: Any, boxes: Mapping[str, list[tuple[float, float, float, float]]], places: Mapping[str, int], *,
+    axes: Any,
+    boxes: Mapping[str, list[tuple[float, float, float, float]]],
+    places: Mapping[str, int],
+    *,
     hatched: bool = False,
-) -> None:  # fmt: skip
+) -> None:
     """hatched: by pattern as well as by colour, where no name stands in a box."""
     for pipe, corners in boxes.items():
         place = places.get(pipe, len(PIPES))

@@ -58,8 +58,9 @@ def search_page(result: Mapping[str, Any]) -> Page:
             )
         ),
         sections=sections(
-            Section("best", "The winner" if result["winner"] else "The lowest, never run",
-                    tuple(_best(result, best)), mark),
+            Section(
+                "best", "The winner" if result["winner"] else "The lowest, never run", tuple(_best(result, best)), mark
+            ),
             Section("findings", "Wrong candidates", tuple(_findings(result)), mark),
             Section("trials", "Every trial", tuple(_trials(result)), mark),
             Section("space", "What was searched", tuple(_space(result))),
@@ -69,7 +70,7 @@ def search_page(result: Mapping[str, Any]) -> Page:
         tool_version=result["tool_version"],
         mark=mark,
         warning=warning,
-    )  # fmt: skip
+    )
 
 
 def exit_code(result: Mapping[str, Any]) -> int:
@@ -134,16 +135,23 @@ def _best(result: Mapping[str, Any], best: Mapping[str, Any] | None) -> list[Blo
         height = 34 * len(drawn) + 56
         blocks.append(
             Figure(
-                "parts", "What each flag is worth: with it to without it", f"{told}.",
-                Size((912, height), (350, height)), lambda canvas, narrow: _draw_parts(canvas, result, narrow=narrow),
+                "parts",
+                "What each flag is worth: with it to without it",
+                f"{told}.",
+                Size((912, height), (350, height)),
+                lambda canvas, narrow: _draw_parts(canvas, result, narrow=narrow),
             )
         )
     if parts:
         rows = tuple(
-            (code(part["flag"]), Cell(_percent(part["share"]) if part["share"] else NONE, Kind.NUMBER),
-             Cell(_interval(part["share"]) if part["share"] else NONE), Cell(_kept(part)))
+            (
+                code(part["flag"]),
+                Cell(_percent(part["share"]) if part["share"] else NONE, Kind.NUMBER),
+                Cell(_interval(part["share"]) if part["share"] else NONE),
+                Cell(_kept(part)),
+            )
             for part in parts
-        )  # fmt: skip
+        )
         blocks.append(Table("Each flag of the best", ("flag", "worth", "interval", "kept"), rows))
     if result["files"].get("set"):
         blocks.append(Commands("Put it in front of a build", (f"mccprobe wrapper install --set {_set(result)}",)))
@@ -176,10 +184,14 @@ def _findings(result: Mapping[str, Any]) -> list[Block]:
     if not found:
         return []
     rows = tuple(
-        (code(" ".join(one["flags"]), "; ".join(one["told"])), Cell(one["reason"]),
-         number(one["max_err"], digits=".6g"), number(one["ordinal"]))
+        (
+            code(" ".join(one["flags"]), "; ".join(one["told"])),
+            Cell(one["reason"]),
+            number(one["max_err"], digits=".6g"),
+            number(one["ordinal"]),
+        )
         for one in found
-    )  # fmt: skip
+    )
     first = ("# SIMULATED: sim, not mcc",) if result["simulated"] else ()
     return [
         Paragraph("These make the result wrong. They are findings, never winners."),
@@ -197,18 +209,26 @@ def _trials(result: Mapping[str, Any]) -> list[Block]:
         told = f"{len(trials)} trials; the lowest value is {low['value']:,.10g}, at trial {low['ordinal']}."
         blocks.append(
             Figure(
-                "trials", "Value of each trial in its order", told, Size((912, 280), (350, 280)),
+                "trials",
+                "Value of each trial in its order",
+                told,
+                Size((912, 280), (350, 280)),
                 lambda canvas, narrow: _draw_trials(canvas, result),
             )
         )
     others = [one for one in trials if one not in right]
     ordered = [*sorted(right, key=lambda one: (one["value"], one["ordinal"])), *others]
     rows = tuple(
-        (number(one["ordinal"]), code(" ".join(one["flags"])) if one["flags"] else Cell("as it is"),
-         verdict(one["verdict"]) if one["state"] != COMPILED else Cell("compiled only"),
-         number(one["value"]), digest(one["object"]), Cell(_said(one)))
+        (
+            number(one["ordinal"]),
+            code(" ".join(one["flags"])) if one["flags"] else Cell("as it is"),
+            verdict(one["verdict"]) if one["state"] != COMPILED else Cell("compiled only"),
+            number(one["value"]),
+            digest(one["object"]),
+            Cell(_said(one)),
+        )
         for one in ordered[:TRIALS_IN_TABLE]
-    )  # fmt: skip
+    )
     left = len(trials) - len(rows)
     note = f"{left:,} more trials are in result.json." if left else ""
     head = ("trial", "flags", "verdict", result["objective"]["unit"], "object", "what it said")

@@ -40,8 +40,14 @@ LIGHT_AND_DARK |= {f"pipe{at}": pair for at, pair in enumerate(PIPES)}
 LIGHT = {name: light for name, (light, _) in LIGHT_AND_DARK.items()}
 NAME_OF_LIGHT = {light: name for name, light in LIGHT.items()}
 # of figures drawn by other modules in matplotlib's own colours
-NAME_OF_LIGHT |= {"#1f77b4": "accent", "#ff7f0e": "other", "#d62728": "bad", "#2ca02c": "good", "#7f7f7f": "unresolved",
-                  "#000000": "ink"}  # fmt: skip
+NAME_OF_LIGHT |= {
+    "#1f77b4": "accent",
+    "#ff7f0e": "other",
+    "#d62728": "bad",
+    "#2ca02c": "good",
+    "#7f7f7f": "unresolved",
+    "#000000": "ink",
+}
 
 VERDICT_MARKS = {"GOOD": "o", "BAD": "X", "UNRESOLVED": "^"}  # shapes in figures, as matplotlib names them
 VERDICT_SIGNS = {"GOOD": "●", "BAD": "✕", "UNRESOLVED": "▲"}  # the same in text

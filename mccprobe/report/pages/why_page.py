@@ -62,7 +62,7 @@ def why_page(result: Mapping[str, Any]) -> Page:
         tool_version=result["tool_version"],
         mark=bisect_page.SIM_HEADLINE if simulated else "",
         warning=bisect_page.SIM_WARNING if simulated else "",
-    )  # fmt: skip
+    )
 
 
 def exit_code(result: Mapping[str, Any]) -> int:
@@ -95,10 +95,14 @@ def _flag_sets(found: Mapping[str, Any]) -> list[Block]:
     blocks: list[Block] = []
     if found["sets"]:
         rows = tuple(
-            (code(" ".join(one["flags"])), Cell(f"{one['fails']} of {one['runs']} runs"), digest(one["object"]),
-             Cell("; ".join(f"without {flag}: {said}" for flag, said in one["needed"].items()) or NONE))
+            (
+                code(" ".join(one["flags"])),
+                Cell(f"{one['fails']} of {one['runs']} runs"),
+                digest(one["object"]),
+                Cell("; ".join(f"without {flag}: {said}" for flag, said in one["needed"].items()) or NONE),
+            )
             for one in found["sets"]
-        )  # fmt: skip
+        )
         told = f"{number_of(found['tested'], 'build')} judged, of {number_of(len(found['given']), 'flag')}."
         told += "" if found["complete"] else " There may be further sets."
         head = ("flags", "fails", "object", "each is needed")
@@ -155,8 +159,11 @@ def _where(result: Mapping[str, Any]) -> list[Block]:
     if found is None:
         blocks.append(Paragraph(f"None is named: {result['first_bad_instruction_reason'] or where['state']}."))
     else:
-        pairs = (("Function", code(found["function"])), ("Block", code(found["block"])),
-                 ("Confirmed", Cell(_confirmed(found))))  # fmt: skip
+        pairs = (
+            ("Function", code(found["function"])),
+            ("Block", code(found["block"])),
+            ("Confirmed", Cell(_confirmed(found))),
+        )
         right, wrong = (code(found[side] or "(absent)") for side in ("before", "after"))
         table = Table("The instruction", ("code", "instruction"), ((Cell("right"), right), (Cell("wrong"), wrong)))
         blocks += [Facts(pairs), table]
@@ -194,10 +201,15 @@ def _table(cells: list[Mapping[str, Any]]) -> list[Block]:
     if not cells:
         return []
     rows = tuple(
-        (Cell(f"flag {one['flag']}, pass {one['pass_state']}", note=one["how"]), verdict(one["verdict"]), _fails(one),
-         digest(one["object"]), Cell(one["function"]))
+        (
+            Cell(f"flag {one['flag']}, pass {one['pass_state']}", note=one["how"]),
+            verdict(one["verdict"]),
+            _fails(one),
+            digest(one["object"]),
+            Cell(one["function"]),
+        )
         for one in cells
-    )  # fmt: skip
+    )
     return [Table("Each build", ("build", "verdict", "fails", "object", "function"), rows)]
 
 
@@ -217,11 +229,17 @@ def _workarounds(result: Mapping[str, Any]) -> list[Block]:
         "Changes to the build, those that make it right first",
         ("change", "verdict", "fails", "max_err", *(("time, ms",) if timed else ()), "object"),
         tuple(
-            (code(one["change"], one["note"]), verdict(one["verdict"]), _fails(one),
-             number(one["max_err"], digits=".6g"), *((_speed(one),) if timed else ()), digest(one["object"]))
+            (
+                code(one["change"], one["note"]),
+                verdict(one["verdict"]),
+                _fails(one),
+                number(one["max_err"], digits=".6g"),
+                *((_speed(one),) if timed else ()),
+                digest(one["object"]),
+            )
             for one in ordered
         ),
-    )  # fmt: skip
+    )
     blocks: list[Block] = [table]
     if untried:
         blocks.append(Notes(tuple(untried), "Not tried"))

@@ -1,7 +1,7 @@
 """Where a page and its figures go. What can be known to fail is found before any work; writing is atomic.
 
-    FILE            the page
-    DIR/NAME.svg    each figure, and NAME.png
+FILE            the page
+DIR/NAME.svg    each figure, and NAME.png
 """
 
 from __future__ import annotations

@@ -82,11 +82,12 @@ def render_markdown(found: Examination) -> str:
     missing = [entry.name for entry in found.toolchains if not entry.found]
     missing += [part.name for part in found.parts if not part.found]
     lines = [
-        f"**mccprobe {escaped(found.tool_version)}**, Python {escaped(found.python)}, {escaped(found.system)}", "",
+        f"**mccprobe {escaped(found.tool_version)}**, Python {escaped(found.python)}, {escaped(found.system)}",
+        "",
         *(f"- {escaped(entry.name)}: {code(entry.version) or 'found'}" for entry in found.toolchains if entry.found),
         "- not found: " + (", ".join(escaped(name) for name in missing) or "nothing is missing"),
         "",
-    ]  # fmt: skip
+    ]
     if test.problem:
         return "\n".join([*lines, f"Self-test: none, {escaped(test.problem)}"]) + "\n"
     lines.append(f"Self-test of {code(test.version)}: {_heading(test)}")

@@ -43,8 +43,11 @@ def render_search(report: SearchReport) -> str:
     if len(report.trials) > SHOWN_TRIALS:
         lines.append(f"    and {len(report.trials) - SHOWN_TRIALS} more")
     counters = report.counters
-    lines += ["", f"  {counters.builds} builds, {counters.judged} distinct objects judged, "
-              f"{counters.measured} measured, {counters.replayed} trials from the journal"]  # fmt: skip
+    lines += [
+        "",
+        f"  {counters.builds} builds, {counters.judged} distinct objects judged, "
+        f"{counters.measured} measured, {counters.replayed} trials from the journal",
+    ]
     lines += [f"  note: {note}" for note in report.notes]
     if report.stopped:
         lines.append(f"  STOPPED: {report.stopped}")
@@ -55,9 +58,11 @@ def render_search(report: SearchReport) -> str:
 def _headline(report: SearchReport) -> str:
     head = f"{report.heading}: " if report.heading else ""
     said = {
-        "found": "flags found that make it better and keep it right", "nothing-better": "nothing better found",
-        "compiled-only": "compared by their objects alone (compiled only)", "budget": "stopped by the budget",
-    }[report.status]  # fmt: skip
+        "found": "flags found that make it better and keep it right",
+        "nothing-better": "nothing better found",
+        "compiled-only": "compared by their objects alone (compiled only)",
+        "budget": "stopped by the budget",
+    }[report.status]
     return f"{head}{report.subject}: {said} ({report.strategy}, {report.toolchain})"
 
 

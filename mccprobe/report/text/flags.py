@@ -69,12 +69,14 @@ def set_value(catalogue: Catalogue, found: FlagSet) -> dict[str, Any]:
         **asdict(found),
         "members": [
             {
-                "text": one.text, "argv": list(one.argv), "name": one.flag.name if one.flag else None,
+                "text": one.text,
+                "argv": list(one.argv),
+                "name": one.flag.name if one.flag else None,
                 "risks": [asdict(risk) for risk in one.flag.risks_of(one.value)] if one.flag else [],
             }
             for one in members
         ],
-    }  # fmt: skip
+    }
 
 
 def member_names(catalogue: Catalogue, found: FlagSet) -> list[str]:
@@ -85,25 +87,34 @@ def member_names(catalogue: Catalogue, found: FlagSet) -> list[str]:
 def pass_value(info: PassInfo) -> dict[str, Any]:
     """One pass with the options that switch it off."""
     return {
-        "title": info.title, "argument": info.argument or None, "kind": info.kind,
-        "neutralisers": list(info.neutralisers), "partial": list(info.partial), "note": info.note or None,
-    }  # fmt: skip
+        "title": info.title,
+        "argument": info.argument or None,
+        "kind": info.kind,
+        "neutralisers": list(info.neutralisers),
+        "partial": list(info.partial),
+        "note": info.note or None,
+    }
 
 
 def answer_value(answer: OptionAnswer) -> dict[str, Any]:
     """What a compiler says of one flag."""
     questions = [asdict(one) | {"said": one.said or None} for one in answer.questions]
     return {
-        "name": answer.flag.name, "state": answer.state, "reason": answer.reason or None, "questions": questions,
-    }  # fmt: skip
+        "name": answer.flag.name,
+        "state": answer.state,
+        "reason": answer.reason or None,
+        "questions": questions,
+    }
 
 
 def option_value(option: HarvestedOption, catalogue: Catalogue) -> dict[str, Any]:
     """One harvested option."""
     return {
-        **asdict(option), "value_name": option.value_name or None, "group": option.group or None,
+        **asdict(option),
+        "value_name": option.value_name or None,
+        "group": option.group or None,
         "in_catalogue": catalogue.find(option.name) is not None,
-    }  # fmt: skip
+    }
 
 
 # --- lines -----------------------------------------------------------------------------------------
@@ -126,8 +137,12 @@ def list_lines(flags: Sequence[Flag], sets: Iterable[FlagSet]) -> list[str]:
 def list_table(flags: Sequence[Flag], sets: Sequence[FlagSet], width: int, *, color: bool) -> list[str]:
     """The same for a terminal: purposes whole, folded in their column."""
     names = (
-        Column("flag", fold=20), Column("option"), Column("type"), Column("risk", fold=11), Column("purpose", fold=24),
-    )  # fmt: skip
+        Column("flag", fold=20),
+        Column("option"),
+        Column("type"),
+        Column("risk", fold=11),
+        Column("purpose", fold=24),
+    )
     risks = [", ".join(dict.fromkeys(risk.kind for risk in flag.risks)) or "-" for flag in flags]
     rows = [(one.name, one.option, one.type, risk, one.purpose) for one, risk in zip(flags, risks, strict=True)]
     lines = terminal_table(names, rows, width, color=color) if rows else []

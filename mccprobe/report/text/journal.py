@@ -25,10 +25,13 @@ def list_lines(entries: Sequence[Entry]) -> list[str]:
     for one in entries:
         figures = ", ".join(f"{safe(name)} {figure_text(figure)}" for name, figure in one.figures.items())
         cells = [
-            SIMULATED if one.simulated else "", one_line(one.kernel or "", 30),
-            one_line(shlex.join(one.flags), MAX_CELL), one_line(figures, MAX_CELL), one_line(one.text, MAX_CELL),
+            SIMULATED if one.simulated else "",
+            one_line(one.kernel or "", 30),
+            one_line(shlex.join(one.flags), MAX_CELL),
+            one_line(figures, MAX_CELL),
+            one_line(one.text, MAX_CELL),
             "DEAD END" if one.dead_end else "",
-        ]  # fmt: skip
+        ]
         head = f"{safe(one.id):<8}  {safe(one.time[:19]):<19}  {one.kind:<6}  {one.verdict or '-':<10}"
         lines.append("  ".join([head, *(cell for cell in cells if cell)]))
     return lines
@@ -37,9 +40,14 @@ def list_lines(entries: Sequence[Entry]) -> list[str]:
 def list_table(entries: Sequence[Entry], width: int, *, color: bool) -> list[str]:
     """The same for a terminal, texts folded in their column."""
     heads = (
-        Column("entry"), Column("time (UTC)", fold=10), Column("kind"), Column("verdict"),
-        Column("kernel, flags", fold=12), Column("figures", fold=12), Column("what", fold=10),
-    )  # fmt: skip
+        Column("entry"),
+        Column("time (UTC)", fold=10),
+        Column("kind"),
+        Column("verdict"),
+        Column("kernel, flags", fold=12),
+        Column("figures", fold=12),
+        Column("what", fold=10),
+    )
     rows = []
     for one in entries:
         figures = ", ".join(f"{safe(name)} {figure_text(figure)}" for name, figure in one.figures.items())
@@ -54,12 +62,18 @@ def list_table(entries: Sequence[Entry], width: int, *, color: bool) -> list[str
 def entry_lines(entry: Entry) -> list[str]:
     """All of one entry; "not known" where something is not."""
     rows = {
-        "kind": entry.kind, "time": entry.time, "what": entry.text or "-", "why": entry.why or "-",
-        "kernel": entry.kernel, "commit": entry.kernel_commit, "toolchain": entry.toolchain,
-        "flags": shlex.join(entry.flags) or "none", "verdict": entry.verdict or "none",
+        "kind": entry.kind,
+        "time": entry.time,
+        "what": entry.text or "-",
+        "why": entry.why or "-",
+        "kernel": entry.kernel,
+        "commit": entry.kernel_commit,
+        "toolchain": entry.toolchain,
+        "flags": shlex.join(entry.flags) or "none",
+        "verdict": entry.verdict or "none",
         "health": None if entry.health is None else ", ".join(f"{key} {value}" for key, value in entry.health.items()),
         "run": entry.run_directory,
-    }  # fmt: skip
+    }
     if entry.toolchain and entry.simulated:
         rows["toolchain"] = f"{entry.toolchain} {SIMULATED}: says nothing of a GPU"
     if entry.about:

@@ -78,17 +78,44 @@ def render_question(report: OverlayReport, options: list[str]) -> str:
         f"patch -d overlay -p1 < overlay.patch\n"
         f"mcc --offload-arch={request.arch} -Ioverlay ..."
     )
-    return "\n".join([
-        f"# Is this part of `{request.header}` needed as it is?", "", *sim,
-        f"Compiler: {report.compiler}. Header: SHA-256 `{report.header_sha256}`. Kernel: `{request.kernel.name}`.", "",
-        "## Change", "", fenced(report.diff.rstrip("\n"), "diff"), "",
-        "It applies exactly once; by the compiler's dependency output the patched copy was read and the SDK's was not.",
-        "", "## Numbers that differ", "", *table, "",
-        "## Correctness", "", f"- as shipped: {_gate(report.before)}", f"- changed: {_gate(report.after)}", "",
-        f"So far: {report.conclusion}.", "",
-        "## Again", "", fenced(shlex.join(command), "sh"), "", "or by hand:", "", fenced(by_hand, "sh"), "",
-        "## Not tested", "",
-        "- other kernels, fragment shapes, architectures and releases of the SDK",
-        "- code that was compiled with the header as shipped and is linked with this",
-        "- speed: nothing on this page was timed", "",
-    ])  # fmt: skip
+    return "\n".join(
+        [
+            f"# Is this part of `{request.header}` needed as it is?",
+            "",
+            *sim,
+            f"Compiler: {report.compiler}. Header: SHA-256 `{report.header_sha256}`. Kernel: `{request.kernel.name}`.",
+            "",
+            "## Change",
+            "",
+            fenced(report.diff.rstrip("\n"), "diff"),
+            "",
+            "It applies exactly once; by the compiler's dependency output the patched copy was read and the SDK's was "
+            "not.",
+            "",
+            "## Numbers that differ",
+            "",
+            *table,
+            "",
+            "## Correctness",
+            "",
+            f"- as shipped: {_gate(report.before)}",
+            f"- changed: {_gate(report.after)}",
+            "",
+            f"So far: {report.conclusion}.",
+            "",
+            "## Again",
+            "",
+            fenced(shlex.join(command), "sh"),
+            "",
+            "or by hand:",
+            "",
+            fenced(by_hand, "sh"),
+            "",
+            "## Not tested",
+            "",
+            "- other kernels, fragment shapes, architectures and releases of the SDK",
+            "- code that was compiled with the header as shipped and is linked with this",
+            "- speed: nothing on this page was timed",
+            "",
+        ]
+    )

@@ -86,11 +86,19 @@ class AmdgcnToolchain(ClangDriver):
         bisected = run(RunSpec(limited, env=self.environment(scratch), timeout_s=locate.QUERY_TIMEOUT_S))
         bundled = run(
             RunSpec(
-                [*self.driver, *_LANGUAGE, f"--offload-arch={self.arch}", "-c", str(source), "-o",
-                 str(scratch / "probe.hipfb")],
-                env=self.environment(scratch), timeout_s=locate.QUERY_TIMEOUT_S,
+                [
+                    *self.driver,
+                    *_LANGUAGE,
+                    f"--offload-arch={self.arch}",
+                    "-c",
+                    str(source),
+                    "-o",
+                    str(scratch / "probe.hipfb"),
+                ],
+                env=self.environment(scratch),
+                timeout_s=locate.QUERY_TIMEOUT_S,
             )
-        )  # fmt: skip
+        )
         if not bundled.ok:
             notes.append("no bundles: -c straight from a source wants clang-offload-bundler beside clang")
         return Capabilities(
@@ -107,9 +115,15 @@ class AmdgcnToolchain(ClangDriver):
         return (*_LANGUAGE, f"--offload-arch={self.arch}", "-emit-llvm")
 
     def compile(
-        self, source: Path, output: Path, scratch: Path, args: Sequence[str] = (), *, include: Sequence[Path] = (),
+        self,
+        source: Path,
+        output: Path,
+        scratch: Path,
+        args: Sequence[str] = (),
+        *,
+        include: Sequence[Path] = (),
         step: Callable[[RunSpec], RunResult] = run,
-    ) -> CompiledObject:  # fmt: skip
+    ) -> CompiledObject:
         """Compile one .mu file to a linked code object at `output`.
 
         args: the user's compile arguments; those that only mcc knows are left out. step: runs each command.
@@ -123,12 +137,30 @@ class AmdgcnToolchain(ClangDriver):
         front_end = [*([] if levels else ["-O2"]), *_without(taken, "-mllvm")]
         back_end = [*(levels[-1:] or ["-O2"]), *_pairs(taken, "-mllvm")]
         commands = (
-            (*self.driver, *_LANGUAGE, f"--offload-arch={self.arch}", *folders, *front_end, *_UNOPTIMISED,
-             str(source), "-o", str(bitcode)),
-            (*self.driver, "--target=amdgcn-amd-amdhsa", f"-mcpu={self.arch}", "-nogpulib", *back_end, "-c",
-             str(bitcode), "-o", str(unlinked)),
+            (
+                *self.driver,
+                *_LANGUAGE,
+                f"--offload-arch={self.arch}",
+                *folders,
+                *front_end,
+                *_UNOPTIMISED,
+                str(source),
+                "-o",
+                str(bitcode),
+            ),
+            (
+                *self.driver,
+                "--target=amdgcn-amd-amdhsa",
+                f"-mcpu={self.arch}",
+                "-nogpulib",
+                *back_end,
+                "-c",
+                str(bitcode),
+                "-o",
+                str(unlinked),
+            ),
             (str(self.lld), "-shared", str(unlinked), "-o", str(output)),
-        )  # fmt: skip
+        )
         for command in commands:
             self._check(step(RunSpec(command, env=env, timeout_s=COMPILE_TIMEOUT_S)), command[0], source)
         return CompiledObject(output, self.arch, commands)

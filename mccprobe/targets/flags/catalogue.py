@@ -183,9 +183,10 @@ def _check_place(flag: Flag, text: str) -> None:
     if flag.option == "attribute":
         value = "" if flag.type == "bool" else "(N)"
         raise UnknownFlag(
-            shorten(text), reason=f"{flag.name} is an attribute of a kernel, not a flag",
+            shorten(text),
+            reason=f"{flag.name} is an attribute of a kernel, not a flag",
             hint=f"write __attribute__(({flag.spelling}{value})) before the kernel",
-        )  # fmt: skip
+        )
     if flag.option == "llc":
         raise UnknownFlag(
             shorten(text), reason=f"{flag.spelling} is an option of llc, not of the compiler driver", hint=AS_IT_STANDS

@@ -31,14 +31,20 @@ def catalogue_text(options: Iterable[HarvestedOption], *, source: str, compiler:
 def _entry(option: HarvestedOption, source: str, compiler: str) -> str:
     kind = catalogue_type(option)
     keys: dict[str, str | list[str]] = {
-        "name": option.name, "option": "mllvm", "spelling": option.spelling, "type": kind,
-    }  # fmt: skip
+        "name": option.name,
+        "option": "mllvm",
+        "spelling": option.spelling,
+        "type": kind,
+    }
     if kind == "enum":
         keys["values"] = [value for value in option.values if value]
     keys |= {
         "default": UNKNOWN if option.default is None else option.default,
-        "purpose": option.description or NOT_TOLD, "source": source, "confidence": "S", "compilers": [compiler],
-    }  # fmt: skip
+        "purpose": option.description or NOT_TOLD,
+        "source": source,
+        "confidence": "S",
+        "compilers": [compiler],
+    }
     return "\n[[flag]]\n" + "".join(f"{key} = {_toml(value)}\n" for key, value in keys.items())
 
 

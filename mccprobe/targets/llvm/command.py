@@ -158,8 +158,10 @@ def own_to_set(arguments: Arguments) -> str:
 def without_output(arguments: Arguments) -> tuple[Arguments, list[str]]:
     """Without `-c` and `-o FILE`, and those as they were given."""
     own = [
-        group for group in arguments.options
-        if group[0] in _OUTPUT or group[0].startswith("--output=")
+        group
+        for group in arguments.options
+        if group[0] in _OUTPUT
+        or group[0].startswith("--output=")
         or (group[0].startswith("-o") and not group[0].startswith("-obj"))
     ]
     kept = tuple(group for group in arguments.options if group not in own)
@@ -169,9 +171,10 @@ def without_output(arguments: Arguments) -> tuple[Arguments, list[str]]:
 def without_side_outputs(arguments: Arguments) -> Arguments:
     """Without the options that write further files and change nothing in the object."""
     kept = [
-        group for group in arguments.options
+        group
+        for group in arguments.options
         if group[0] not in _WRITES_BESIDE and not group[0].startswith(("-save-temps=", "-MF", "-MT", "-MQ", "-MJ"))
-    ]  # fmt: skip
+    ]
     return Arguments(tuple(kept), arguments.inputs)
 
 
@@ -230,9 +233,11 @@ def _is_link_only(option: str) -> bool:
 def kept_in_reference(arguments: Arguments) -> tuple[str, ...]:
     """The options that stay when `--reference` replaces the compile arguments."""
     return tuple(
-        a for group in arguments.options
-        if group[0].startswith(_KEPT_PREFIXES) or _is_link_only(group[0]) for a in group
-    )  # fmt: skip
+        a
+        for group in arguments.options
+        if group[0].startswith(_KEPT_PREFIXES) or _is_link_only(group[0])
+        for a in group
+    )
 
 
 def mllvm_value(group: Sequence[str]) -> str:

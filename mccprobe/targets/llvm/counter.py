@@ -42,9 +42,16 @@ class Cc1Counter:
         return front_end_argv(job, output)
 
     def at_limit(
-        self, job: Job, source: str, output: str, *, limit: int | None, options: Sequence[str] = (),
-        emit: str = "-emit-obj", bitcode: bool = False,
-    ) -> tuple[str, ...]:  # fmt: skip
+        self,
+        job: Job,
+        source: str,
+        output: str,
+        *,
+        limit: int | None,
+        options: Sequence[str] = (),
+        emit: str = "-emit-obj",
+        bitcode: bool = False,
+    ) -> tuple[str, ...]:
         every = [*options, *(() if limit is None else (self.spelled(limit),))]
         return back_end_argv(job, source, output, language="ir" if bitcode else "", options=every, emit=emit)
 

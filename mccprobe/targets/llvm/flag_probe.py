@@ -50,6 +50,7 @@ def not_taken(
         text,
         near,
         reason=f"{toolchain.driver[0]} does not take {' '.join(argv)}: {first}",
-        hint=f"did you mean {' or '.join(near)}?" if near else
-        "is it spelled as the compiler's hidden help has it (-mllvm -help-hidden), and is the value allowed?",
+        hint=f"did you mean {' or '.join(near)}?"
+        if near
+        else "is it spelled as the compiler's hidden help has it (-mllvm -help-hidden), and is the value allowed?",
     )

@@ -66,9 +66,7 @@ def is_our_wrapper(path: Path) -> bool:
 
 def identify(driver: Sequence[str]) -> Identity:
     """Run `--version`. Raises ToolchainError when that does not work."""
-    path = require_program(
-        driver[0], what=f"compiler {driver[0]}", hint="name it with --compiler PATH, or install it"
-    )
+    path = require_program(driver[0], what=f"compiler {driver[0]}", hint="name it with --compiler PATH, or install it")
     result = run(RunSpec([str(path), *driver[1:], "--version"], timeout_s=QUERY_TIMEOUT_S))
     text = result.stdout_text.strip()
     if not result.ok or not text:

@@ -17,9 +17,7 @@ from typing import Any
 
 _LINE = re.compile(r"BISECT: (NOT )?running pass \((\d{1,18})\) (.*)$", re.DOTALL)
 # How the legacy pass manager (the code generator's) writes its targets; its titles may hold " on " as well.
-_LEGACY = re.compile(
-    r"(.*) on ((?:function|module|SCC|region) \(.*\)|basic block \(.*\) in function \(.*\)|loop)$"
-)
+_LEGACY = re.compile(r"(.*) on ((?:function|module|SCC|region) \(.*\)|basic block \(.*\) in function \(.*\)|loop)$")
 _RUNNING = b"BISECT: running pass ("
 _SKIPPED = b"BISECT: NOT running pass ("
 _TEXT_LINE = re.compile(rb"^(?!BISECT: (?:NOT )?running pass \()[^\n]*\n", re.MULTILINE)
@@ -111,11 +109,13 @@ class LogSummary:
     def to_dict(self) -> dict[str, Any]:
         """For the journal."""
         return {
-            "total": self.total, "ran": self.ran,
-            "function": self.function, "function_from": self.function_from,
+            "total": self.total,
+            "ran": self.ran,
+            "function": self.function,
+            "function_from": self.function_from,
             "at": None if self.at is None else [self.at.number, self.at.name, self.at.target, self.at.ran],
             "around": list(self.around),
-        }  # fmt: skip
+        }
 
     @classmethod
     def from_dict(cls, entry: dict[str, Any]) -> LogSummary:
@@ -130,9 +130,13 @@ class LogSummary:
         if type(entry["total"]) is not int or type(entry["ran"]) is not int:
             raise TypeError("total")
         return cls(
-            entry["total"], entry["ran"], None if at is None else PassExecution(*at),
-            entry["function"], entry["function_from"], tuple(around),
-        )  # fmt: skip
+            entry["total"],
+            entry["ran"],
+            None if at is None else PassExecution(*at),
+            entry["function"],
+            entry["function_from"],
+            tuple(around),
+        )
 
 
 class LogReader:

@@ -74,9 +74,13 @@ def probe(
 
 class _Probe:
     def __init__(
-        self, driver: Sequence[str], identity: Identity, root: Path | None,
-        environment: Callable[[Path], dict[str, str]], folder: Path,
-    ) -> None:  # fmt: skip
+        self,
+        driver: Sequence[str],
+        identity: Identity,
+        root: Path | None,
+        environment: Callable[[Path], dict[str, str]],
+        folder: Path,
+    ) -> None:
         self.driver = tuple(driver)
         self.identity = identity
         self.root = root
@@ -261,8 +265,11 @@ def resolved_paths(jobs: Sequence[Job], root: Path | None) -> list[str]:
     for job in jobs:
         if job.kind is JobKind.DEVICE_COMPILE:
             named.setdefault("device cc1", job.argv[0])
-            for label, option in (("resource-dir", "-resource-dir"), ("libdevice", "-mlink-builtin-bitcode"),
-                                  ("libdevice", "-mlink-bitcode-file")):  # fmt: skip
+            for label, option in (
+                ("resource-dir", "-resource-dir"),
+                ("libdevice", "-mlink-builtin-bitcode"),
+                ("libdevice", "-mlink-bitcode-file"),
+            ):
                 if value_after(job.argv, option):
                     named.setdefault(label, value_after(job.argv, option))
         elif job.kind is JobKind.DEVICE_LINK:

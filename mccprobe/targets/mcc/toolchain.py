@@ -61,9 +61,10 @@ def find_mcc(paths: MccPaths) -> FoundMcc:
             return FoundMcc(Path(found).absolute(), name, (value,))
     if paths.musa_path and not locate.is_program(Path(paths.musa_path) / "bin" / "mcc"):
         raise CompilerNotFound(
-            "mcc below --musa-path", [str(Path(paths.musa_path) / "bin" / "mcc")],
+            "mcc below --musa-path",
+            [str(Path(paths.musa_path) / "bin" / "mcc")],
             hint="--musa-path names the root of a MUSA toolkit, the folder above bin/mcc",
-        )  # fmt: skip
+        )
     candidates = [("--musa-path", Path(paths.musa_path) / "bin" / "mcc")] if paths.musa_path else []
     candidates += [(name, Path(os.environ[name]) / "bin" / "mcc") for name in HOME_VARIABLES if os.environ.get(name)]
     candidates.append((str(DEFAULT_MCC), DEFAULT_MCC))
@@ -92,9 +93,14 @@ class MccToolchain(ClangDriver):
     simulated = False
 
     def __init__(
-        self, mcc: Path, root: Path | None, cache: Path | None = None, *, identity: Identity | None = None,
+        self,
+        mcc: Path,
+        root: Path | None,
+        cache: Path | None = None,
+        *,
+        identity: Identity | None = None,
         told: Sequence[str] = (),
-    ) -> None:  # fmt: skip
+    ) -> None:
         super().__init__([str(mcc)])
         self._identity = identity
         self.root = root
@@ -131,8 +137,9 @@ class MccToolchain(ClangDriver):
         """The probe's answers, asked once for each compiler, toolkit and environment."""
         if self._findings is None:
             told = {name: value for name, value in sorted(os.environ.items()) if name.startswith("MUSA_")}
-            key = self._cache.key("probe", self.identify().fingerprint, self.driver, told, device_nodes(),
-                                  STALE_CACHE.is_dir())  # fmt: skip
+            key = self._cache.key(
+                "probe", self.identify().fingerprint, self.driver, told, device_nodes(), STALE_CACHE.is_dir()
+            )
             kept = self._cache.load(key)
             found = from_document(kept) if kept is not None else None
             if found is None:
@@ -145,11 +152,19 @@ class MccToolchain(ClangDriver):
     def capabilities(self) -> Capabilities:
         found = self.findings()
         return Capabilities(
-            compile=found.compile, run=found.run, bisect=False if found.stale else found.bisect,
-            resources=found.resources, timing=found.run, bundle=found.bundle,
-            notes=(*self.told, *self.environment_notes(), *found.notes,
-                   *([f"stale compile cache: {found.stale}"] if found.stale else [])),
-        )  # fmt: skip
+            compile=found.compile,
+            run=found.run,
+            bisect=False if found.stale else found.bisect,
+            resources=found.resources,
+            timing=found.run,
+            bundle=found.bundle,
+            notes=(
+                *self.told,
+                *self.environment_notes(),
+                *found.notes,
+                *([f"stale compile cache: {found.stale}"] if found.stale else []),
+            ),
+        )
 
     def environment_notes(self) -> tuple[str, ...]:
         """What of the environment could let another toolkit or an old object in."""

@@ -71,13 +71,21 @@ def parse_usage(text: str) -> list[KernelMetadata]:
         raw = {"line": match[2].strip(), **counts}
         found.append(
             KernelMetadata(
-                name=match[1], symbol=match[1], target=target, source_format=USAGE_FORMAT,
-                registers={"vector": counts.get("REG")}, shared_memory_bytes=counts.get("SHARED"),
-                private_memory_bytes=_sum(counts.get("STACK"), counts.get("LOCAL")), spills=None,
-                has_barrier=bool(counts["BAR"]) if "BAR" in counts else None, max_block_size=None, code_bytes=None,
-                unknown_keys=(), raw=raw,
+                name=match[1],
+                symbol=match[1],
+                target=target,
+                source_format=USAGE_FORMAT,
+                registers={"vector": counts.get("REG")},
+                shared_memory_bytes=counts.get("SHARED"),
+                private_memory_bytes=_sum(counts.get("STACK"), counts.get("LOCAL")),
+                spills=None,
+                has_barrier=bool(counts["BAR"]) if "BAR" in counts else None,
+                max_block_size=None,
+                code_bytes=None,
+                unknown_keys=(),
+                raw=raw,
             )
-        )  # fmt: skip
+        )
     return found
 
 
@@ -130,10 +138,17 @@ def _kernel(symbol: str, target: str, block: str) -> KernelMetadata:
         "spill_load_bytes": int(properties[3]) if properties else None,
     }
     return KernelMetadata(
-        name=symbol, symbol=symbol, target=target, source_format=SOURCE_FORMAT,
-        registers={"vector": raw["registers"]}, shared_memory_bytes=raw["shared_bytes"],
+        name=symbol,
+        symbol=symbol,
+        target=target,
+        source_format=SOURCE_FORMAT,
+        registers={"vector": raw["registers"]},
+        shared_memory_bytes=raw["shared_bytes"],
         private_memory_bytes=raw["stack_bytes"],
         spills={"store_bytes": raw["spill_store_bytes"], "load_bytes": raw["spill_load_bytes"]} if properties else None,
-        has_barrier=bool(raw["barriers"]) if used else None, max_block_size=None, code_bytes=None, unknown_keys=(),
+        has_barrier=bool(raw["barriers"]) if used else None,
+        max_block_size=None,
+        code_bytes=None,
+        unknown_keys=(),
         raw=raw,
-    )  # fmt: skip
+    )

@@ -77,9 +77,14 @@ class CudaToolchain(ClangDriver):
             notes.append(f"sm_{capability} is too old for the fragments: sm_{LEAST_CAPABILITY} or later")
         usable = bool(name) and capability >= LEAST_CAPABILITY
         return Capabilities(
-            compile=result.ok, run=result.ok and usable, bisect=False, resources=result.ok, timing=usable,
-            bundle=False, notes=tuple(notes),
-        )  # fmt: skip
+            compile=result.ok,
+            run=result.ok and usable,
+            bisect=False,
+            resources=result.ok,
+            timing=usable,
+            bundle=False,
+            notes=tuple(notes),
+        )
 
     def refusal(self, argv: Sequence[str], scratch: Path) -> str:
         return "" if not argv else f"{' '.join(argv)}: flags of mcc mean nothing to nvcc"
@@ -93,10 +98,22 @@ class CudaToolchain(ClangDriver):
     def compile_argv(self, options: Sequence[str], source: str, output: str) -> tuple[str, ...]:
         capability = max(self.gpu[1], _DEFAULT_CAPABILITY)
         return (
-            *self.driver, "-x", "cu", "-std=c++17", f"-arch=sm_{capability}", f"-I{INCLUDE}", f"-I{SHARED_INCLUDE}",
-            "-DMCCPROBE_REFERENCE_FLOAT64", "-Xcompiler", "-fopenmp", *nvcc_options(options), "-c", source,
-            "-o", output,
-        )  # fmt: skip
+            *self.driver,
+            "-x",
+            "cu",
+            "-std=c++17",
+            f"-arch=sm_{capability}",
+            f"-I{INCLUDE}",
+            f"-I{SHARED_INCLUDE}",
+            "-DMCCPROBE_REFERENCE_FLOAT64",
+            "-Xcompiler",
+            "-fopenmp",
+            *nvcc_options(options),
+            "-c",
+            source,
+            "-o",
+            output,
+        )
 
     def link_argv(self, inputs: Sequence[str], options: Sequence[str], output: str) -> tuple[str, ...]:
         kept = [option for option in options if option != "-lmusart"]

@@ -60,9 +60,7 @@ class SimBuildError(ToolchainError):
 
     code = "sim-build"
 
-    def __init__(
-        self, message: str, *, command: Sequence[str] = (), stderr: str = "", hint: str = ""
-    ) -> None:
+    def __init__(self, message: str, *, command: Sequence[str] = (), stderr: str = "", hint: str = "") -> None:
         self.command = tuple(command)
         self.stderr = stderr
         super().__init__(message, hint=hint, detail=stderr)
@@ -344,14 +342,10 @@ def _link(root: Path, tools: _Tools, objects: dict[str, list[Path]]) -> None:
 def _check_plugin(root: Path, tools: _Tools) -> str:
     """Why the fault is not available, "" if it is. A plugin that clang refuses is removed."""
     if tools.llvm_include is None:
-        return (
-            "the LLVM 14 headers are missing: install llvm-14-dev; the plugin is then built at the next start"
-        )
+        return "the LLVM 14 headers are missing: install llvm-14-dev; the plugin is then built at the next start"
     plugin, lab = root / "lib" / "mccsim.so", root / LAB_PLUGIN
     argv = [str(tools.clang), f"-fplugin={plugin}", f"-fpass-plugin={lab}", "-mllvm", "-mccprobe-sim-device-job"]
-    result = run(
-        RunSpec([*argv, "-O1", "-x", "c", "-c", "/dev/null", "-o", os.devnull], timeout_s=STEP_TIMEOUT_S)
-    )
+    result = run(RunSpec([*argv, "-O1", "-x", "c", "-c", "/dev/null", "-o", os.devnull], timeout_s=STEP_TIMEOUT_S))
     if result.ok:
         return ""
     plugin.unlink()

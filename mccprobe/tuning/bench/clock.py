@@ -111,9 +111,13 @@ class KernelTimer:
 
     def read(self, ordinal: int) -> Reading:
         milliseconds, result = self.events.launch(
-            self.built, self.case, seed=self.seed + ordinal, warmups=self.warmups, data=self.data,
+            self.built,
+            self.case,
+            seed=self.seed + ordinal,
+            warmups=self.warmups,
+            data=self.data,
             timeout_s=self.timeout_s,
-        )  # fmt: skip
+        )
         return Reading(milliseconds, result.verdict, result.reason, "", result.launches, result.zero_share)
 
 

@@ -44,9 +44,14 @@ class Health:
 
     def to_dict(self, least: float | None) -> dict[str, Any]:
         return {
-            "value": self.value, "unit": "TFLOPS of the shipped GEMM", "reason": self.reason, "least": least,
-            "met": self.meets(least), "device": self.device or None, "details": list(self.details),
-        }  # fmt: skip
+            "value": self.value,
+            "unit": "TFLOPS of the shipped GEMM",
+            "reason": self.reason,
+            "least": least,
+            "met": self.meets(least),
+            "device": self.device or None,
+            "details": list(self.details),
+        }
 
 
 def device_health(toolchain: Toolchain, *, timeout_s: float = 300.0) -> Health:

@@ -75,17 +75,27 @@ class Measurement:
 
     def to_dict(self) -> dict[str, Any]:
         return {
-            "status": "refused" if self.refused else "measured", "refused": self.refused or None,
-            "label": self.label, "kernel_performance": self.kernel_performance, "rounds": self.rounds,
-            "warmups": self.warmups, "sides": [_side_dict(side) for side in self.sides],
-            "ratio": _ratio_dict(self.ratio), "notes": list(self.notes),
-        }  # fmt: skip
+            "status": "refused" if self.refused else "measured",
+            "refused": self.refused or None,
+            "label": self.label,
+            "kernel_performance": self.kernel_performance,
+            "rounds": self.rounds,
+            "warmups": self.warmups,
+            "sides": [_side_dict(side) for side in self.sides],
+            "ratio": _ratio_dict(self.ratio),
+            "notes": list(self.notes),
+        }
 
 
 def measure(
-    sides: Sequence[Side], *, rounds: int = DEFAULT_ROUNDS, warmups: int = DEFAULT_WARMUPS, warm_runs: int = 0,
-    confidence: float = 0.95, tell: Callable[[str, int, float], None] = lambda name, ordinal, milliseconds: None,
-) -> Measurement:  # fmt: skip
+    sides: Sequence[Side],
+    *,
+    rounds: int = DEFAULT_ROUNDS,
+    warmups: int = DEFAULT_WARMUPS,
+    warm_runs: int = 0,
+    confidence: float = 0.95,
+    tell: Callable[[str, int, float], None] = lambda name, ordinal, milliseconds: None,
+) -> Measurement:
     """One or two sides, read in pairs; half of the rounds, by lot, begin with the other one.
 
     warmups: what the timer itself drops, told. warm_runs: readings of each side to drop first.
@@ -204,13 +214,21 @@ def _side_dict(side: Timed) -> dict[str, Any]:
     if side.clusters is not None:
         found = side.clusters
         clusters = {
-            "fast_ms": found.fast, "slow_ms": found.slow, "fast_count": found.fast_count,
-            "slow_count": found.slow_count, "changes": found.changes, "alternating": found.alternating,
-        }  # fmt: skip
+            "fast_ms": found.fast,
+            "slow_ms": found.slow,
+            "fast_count": found.fast_count,
+            "slow_count": found.slow_count,
+            "changes": found.changes,
+            "alternating": found.alternating,
+        }
     return {
-        "name": side.name, "samples_ms": list(side.samples_ms), "summary_ms": side.summary.to_dict(),
-        "two_states": clusters, "tflops": side.tflops.to_dict() if side.tflops else None, "launches": side.launches,
-    }  # fmt: skip
+        "name": side.name,
+        "samples_ms": list(side.samples_ms),
+        "summary_ms": side.summary.to_dict(),
+        "two_states": clusters,
+        "tflops": side.tflops.to_dict() if side.tflops else None,
+        "launches": side.launches,
+    }
 
 
 def _ratio_dict(ratio: Ratio | None) -> dict[str, Any] | None:
@@ -218,7 +236,10 @@ def _ratio_dict(ratio: Ratio | None) -> dict[str, Any] | None:
         return None
     interval = ratio.interval
     return {
-        "estimate": ratio.estimate, "low": interval.low if interval else None,
-        "high": interval.high if interval else None, "confidence": interval.confidence if interval else None,
-        "pairs": ratio.pairs, "shown": ratio.shown,
-    }  # fmt: skip
+        "estimate": ratio.estimate,
+        "low": interval.low if interval else None,
+        "high": interval.high if interval else None,
+        "confidence": interval.confidence if interval else None,
+        "pairs": ratio.pairs,
+        "shown": ratio.shown,
+    }

@@ -62,13 +62,15 @@ class BenchReport:
     def to_dict(self) -> dict[str, Any]:
         case = self.case
         return {
-            "simulated": self.simulated, "toolchain": self.toolchain,
+            "simulated": self.simulated,
+            "toolchain": self.toolchain,
             "case": None if case is None else {"name": case.name, "m": case.m, "n": case.n, "k": case.k},
             "health": self.health.to_dict(self.min_health) if self.health else None,
             "gates": [gate.to_dict() for gate in self.gates],
             "measurement": self.measurement.to_dict() if self.measurement else None,
-            "refused": self.refused or None, "score": self.score.to_dict() if self.score else None,
-        }  # fmt: skip
+            "refused": self.refused or None,
+            "score": self.score.to_dict() if self.score else None,
+        }
 
 
 @dataclass
@@ -81,18 +83,21 @@ class Hooks:
 
 
 def bench_kernels(
-    contenders: Sequence[Contender], toolchain: Toolchain, settings: BenchSettings, folder: Path, hooks: Hooks,
-    *, health: Health | None = None,
-) -> BenchReport:  # fmt: skip
+    contenders: Sequence[Contender],
+    toolchain: Toolchain,
+    settings: BenchSettings,
+    folder: Path,
+    hooks: Hooks,
+    *,
+    health: Health | None = None,
+) -> BenchReport:
     """Time one kernel, or two in turn. Raises UsageError for a case that the kernel does not have."""
     kernel = contenders[0].kernel
     case = kernel.case(settings.case) if settings.case else default_case(kernel, toolchain.name)
     if health is None:
         hooks.stage("health of the device")
         health = device_health(toolchain, timeout_s=settings.timeout_s)
-    report = BenchReport(
-        toolchain.simulated, toolchain.name, case, health, settings.min_health, (), None, "", None
-    )  # fmt: skip
+    report = BenchReport(toolchain.simulated, toolchain.name, case, health, settings.min_health, (), None, "", None)
     if health.meets(settings.min_health) is False:
         told = f"the device gives {health.value:.1f} TFLOPS, less than {settings.min_health:g}: it has throttled"
         return replace(report, refused=told)
@@ -106,11 +111,19 @@ def bench_kernels(
         hooks.stage(f"gate of {contender.name}")
         gates.append(
             check_kernel(
-                contender.kernel, toolchain, cases=settings.cases, seeds=settings.seeds, flags=contender.flags,
-                defines=dict(contender.defines), folder=folder, timeout_s=settings.timeout_s,
-                compile_timeout_s=settings.compile_timeout_s, arch=settings.arch, tell=hooks.case,
+                contender.kernel,
+                toolchain,
+                cases=settings.cases,
+                seeds=settings.seeds,
+                flags=contender.flags,
+                defines=dict(contender.defines),
+                folder=folder,
+                timeout_s=settings.timeout_s,
+                compile_timeout_s=settings.compile_timeout_s,
+                arch=settings.arch,
+                tell=hooks.case,
             )
-        )  # fmt: skip
+        )
         if not gates[-1].passed:
             reasons = gates[-1].reasons()
             why = reasons[0] if reasons else str(gates[-1].verdict)
@@ -130,9 +143,14 @@ def time_gated(
     for contender, gate in zip(contenders, gates, strict=True):
         assert gate.built is not None
         timer = KernelTimer(
-            gate.built, case, events_for(gate.built), seed=settings.seeds[0], warmups=settings.warmups,
-            data=settings.data, timeout_s=settings.timeout_s,
-        )  # fmt: skip
+            gate.built,
+            case,
+            events_for(gate.built),
+            seed=settings.seeds[0],
+            warmups=settings.warmups,
+            data=settings.data,
+            timeout_s=settings.timeout_s,
+        )
         sides.append(Side(contender.name, timer, gate, case))
     found = measure(
         sides, rounds=settings.rounds, warmups=settings.warmups, confidence=settings.confidence, tell=hooks.reading
@@ -158,9 +176,16 @@ def default_case(kernel: KernelSpec, toolchain: str) -> Case:
 
 
 def bench_programs(
-    commands: Sequence[Sequence[str]], *, rounds: int, warmups: int, confidence: float, run_in: Path | None,
-    timeout_s: float, hooks: Hooks, stdin: Path | None = None,
-) -> Measurement:  # fmt: skip
+    commands: Sequence[Sequence[str]],
+    *,
+    rounds: int,
+    warmups: int,
+    confidence: float,
+    run_in: Path | None,
+    timeout_s: float,
+    hooks: Hooks,
+    stdin: Path | None = None,
+) -> Measurement:
     """Wall clock of one ordinary program, or of two in turn whose outputs must be the same."""
     floor = process_floor_ms()
     names = [" ".join(command) for command in commands]

@@ -95,9 +95,15 @@ def summarize(samples: Sequence[float]) -> Summary:
     mean = statistics.fmean(ordered)
     cv = statistics.stdev(ordered) / mean if len(ordered) > 1 and mean else None
     return Summary(
-        len(ordered), statistics.median(ordered), quantile(ordered, 0.25), quantile(ordered, 0.75), ordered[0],
-        ordered[-1], mean, cv,
-    )  # fmt: skip
+        len(ordered),
+        statistics.median(ordered),
+        quantile(ordered, 0.25),
+        quantile(ordered, 0.75),
+        ordered[0],
+        ordered[-1],
+        mean,
+        cv,
+    )
 
 
 def quantile(ordered: Sequence[float], share: float) -> float:

@@ -99,10 +99,16 @@ class CaseResult:
 
 
 def build_kernel(
-    kernel: KernelSpec, toolchain: Toolchain, *, flags: Sequence[Sequence[str]] = (),
-    defines: Mapping[str, str] | None = None, folder: Path, timeout_s: float = 300.0, arch: str = DEFAULT_ARCH,
+    kernel: KernelSpec,
+    toolchain: Toolchain,
+    *,
+    flags: Sequence[Sequence[str]] = (),
+    defines: Mapping[str, str] | None = None,
+    folder: Path,
+    timeout_s: float = 300.0,
+    arch: str = DEFAULT_ARCH,
     step: Callable[[RunSpec], RunResult] = run,
-) -> BuiltKernel | BuildFailure:  # fmt: skip
+) -> BuiltKernel | BuildFailure:
     """Compile and link below `folder`, in a folder of this build's own, which stays.
 
     flags: driver arguments, one group a flag, such as ("-mllvm", "-mtgpu-load-store-opt"); they win over the
@@ -129,9 +135,15 @@ class _Build:
     """One build in progress."""
 
     def __init__(
-        self, kernel: KernelSpec, toolchain: Toolchain, folder: Path, place: Path, timeout_s: float, arch: str,
+        self,
+        kernel: KernelSpec,
+        toolchain: Toolchain,
+        folder: Path,
+        place: Path,
+        timeout_s: float,
+        arch: str,
         step: Callable[[RunSpec], RunResult],
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.kernel, self.toolchain, self.folder, self.place = kernel, toolchain, folder, place
         self.timeout_s, self.arch, self.run_step = timeout_s, arch, step
         self.device = registry.target(toolchain.name).device
@@ -158,26 +170,42 @@ class _Build:
             self._keep(
                 "link",
                 link_program(
-                    self.toolchain, inputs, options, program, scratch=self.place, timeout_s=self.timeout_s,
-                    cwd=self.place, step=self.run_step,
+                    self.toolchain,
+                    inputs,
+                    options,
+                    program,
+                    scratch=self.place,
+                    timeout_s=self.timeout_s,
+                    cwd=self.place,
+                    step=self.run_step,
                 ),
-            )  # fmt: skip
+            )
         except _Failed as error:
             return error.failure
         return BuiltKernel(
-            self.kernel, self.toolchain.name, self.toolchain.simulated, program, device_digest(objects),
-            tuple(self.commands), flags, defines, kernels_in(objects), self.seconds,
-        )  # fmt: skip
+            self.kernel,
+            self.toolchain.name,
+            self.toolchain.simulated,
+            program,
+            device_digest(objects),
+            tuple(self.commands),
+            flags,
+            defines,
+            kernels_in(objects),
+            self.seconds,
+        )
 
     def _options(self, own: Sequence[tuple[str, ...]], flags: Sequence[tuple[str, ...]]) -> list[str]:
         """kernel.toml's compile options without what `flags` give again, and the architecture."""
         keys = {option_key(mllvm_value(flag)) for flag in flags if mllvm_value(flag)}
         level = any(is_level(flag[0]) for flag in flags if flag)
         kept = [
-            group for group in own
+            group
+            for group in own
             if not (mllvm_value(group) and option_key(mllvm_value(group)) in keys)
-            and not (level and is_level(group[0])) and group not in flags
-        ]  # fmt: skip
+            and not (level and is_level(group[0]))
+            and group not in flags
+        ]
         named = any(names_architecture(group[0]) for group in (*kept, *flags))
         arch = [] if named or not self.device else [f"--offload-arch={self.arch}"]
         options = [argument for group in kept for argument in group]
@@ -222,9 +250,15 @@ def device_digest(objects: Sequence[Path]) -> str:
 
 
 def run_case(
-    built: BuiltKernel, case: Case, *, seed: int = 1, timeout_s: float = 120.0, repeat: int = 1, data: str = "random",
+    built: BuiltKernel,
+    case: Case,
+    *,
+    seed: int = 1,
+    timeout_s: float = 120.0,
+    repeat: int = 1,
+    data: str = "random",
     check: str = "",
-) -> CaseResult:  # fmt: skip
+) -> CaseResult:
     """Run one case once, in a folder of its own that is removed.
 
     repeat: launches in the one process; their times are in `milliseconds`. data: "random", or "zero" (then the
@@ -246,7 +280,18 @@ def _case_result(
 ) -> CaseResult:
     launches = emulated_launches(stderr) if built.simulated else answer.launches
     return CaseResult(
-        case, seed, answer.verdict, answer.reason, answer.max_err, answer.tolerance, launches, seconds,
-        told=answer.launches, refused=answer.refused, milliseconds=answer.milliseconds,
-        zero_share=answer.zero_share, input=str(answer.document.get("input") or ""), device=answer.device,
-    )  # fmt: skip
+        case,
+        seed,
+        answer.verdict,
+        answer.reason,
+        answer.max_err,
+        answer.tolerance,
+        launches,
+        seconds,
+        told=answer.launches,
+        refused=answer.refused,
+        milliseconds=answer.milliseconds,
+        zero_share=answer.zero_share,
+        input=str(answer.document.get("input") or ""),
+        device=answer.device,
+    )

@@ -50,12 +50,22 @@ class CheckedCase:
     def to_dict(self) -> dict[str, Any]:
         case, result = self.planned.case, self.result
         return {
-            "name": case.name, "m": case.m, "n": case.n, "k": case.k, "seed": result.seed, "why": self.planned.why,
-            "verdict": result.verdict.value, "reason": result.reason, "max_err": result.max_err,
-            "tolerance": result.tolerance, "expected_kernel": self.planned.expected,
-            "launches": None if result.launches is None else dict(result.launches), "refused": result.refused,
-            "fault": self.fault or None, "seconds": round(result.seconds, 4),
-        }  # fmt: skip
+            "name": case.name,
+            "m": case.m,
+            "n": case.n,
+            "k": case.k,
+            "seed": result.seed,
+            "why": self.planned.why,
+            "verdict": result.verdict.value,
+            "reason": result.reason,
+            "max_err": result.max_err,
+            "tolerance": result.tolerance,
+            "expected_kernel": self.planned.expected,
+            "launches": None if result.launches is None else dict(result.launches),
+            "refused": result.refused,
+            "fault": self.fault or None,
+            "seconds": round(result.seconds, 4),
+        }
 
 
 @dataclass(frozen=True)
@@ -116,12 +126,16 @@ class GateReport:
         """Why it did not pass, the most telling first; empty if it did."""
         if self.failure is not None:
             return [self.failure.reason]
-        wrong = [f"{c.planned.case.name} seed {c.result.seed}: {c.result.reason}" for c in self.cases
-                 if c.result.verdict is Verdict.BAD]  # fmt: skip
+        wrong = [
+            f"{c.planned.case.name} seed {c.result.seed}: {c.result.reason}"
+            for c in self.cases
+            if c.result.verdict is Verdict.BAD
+        ]
         unclear = [
-            f"{c.planned.case.name} seed {c.result.seed}: {c.fault or c.result.reason}" for c in self.cases
+            f"{c.planned.case.name} seed {c.result.seed}: {c.fault or c.result.reason}"
+            for c in self.cases
             if c.result.verdict is not Verdict.BAD and not (c.right or c.refused_as_described)
-        ]  # fmt: skip
+        ]
         return [*wrong, *self.faults, *unclear]
 
     def checked_kernels(self) -> frozenset[str]:
@@ -133,30 +147,47 @@ class GateReport:
         known = [entry.kernel for entry in self.coverage]
         checked = self.checked_kernels()
         return sorted(
-            name for name, count in launches.items()
+            name
+            for name, count in launches.items()
             if count and not any(covers(name, kernel, known) for kernel in checked)
-        )  # fmt: skip
+        )
 
     def to_dict(self) -> dict[str, Any]:
         return {
-            "kernel": self.kernel.name, "toolchain": self.toolchain, "simulated": self.simulated,
-            "selection": self.selection, "flags": [" ".join(flag) for flag in self.flags],
-            "defines": dict(self.defines), "verdict": self.verdict.value, "passed": self.passed,
-            "reasons": self.reasons(), "cases": [case.to_dict() for case in self.cases],
+            "kernel": self.kernel.name,
+            "toolchain": self.toolchain,
+            "simulated": self.simulated,
+            "selection": self.selection,
+            "flags": [" ".join(flag) for flag in self.flags],
+            "defines": dict(self.defines),
+            "verdict": self.verdict.value,
+            "passed": self.passed,
+            "reasons": self.reasons(),
+            "cases": [case.to_dict() for case in self.cases],
             "not_run": [{"name": entry.name, "reason": entry.reason} for entry in self.not_run],
-            "kernels": [entry.to_dict() for entry in self.coverage], "faults": list(self.faults),
+            "kernels": [entry.to_dict() for entry in self.coverage],
+            "faults": list(self.faults),
             "stopped_early": self.stopped_early,
             "device_object": self.built.device_object if self.built else None,
             "commands": [list(command) for command in self.built.commands] if self.built else [],
-        }  # fmt: skip
+        }
 
 
 def check_kernel(
-    kernel: KernelSpec, toolchain: Toolchain, *, cases: str = "legacy", seeds: Sequence[int] = DEFAULT_SEEDS,
-    flags: Sequence[Sequence[str]] = (), defines: Mapping[str, str] | None = None, folder: Path,
-    timeout_s: float = 120.0, compile_timeout_s: float = 300.0, arch: str = DEFAULT_ARCH,
-    stop_at_bad: bool = False, tell: Callable[[CheckedCase], None] = lambda case: None,
-) -> GateReport:  # fmt: skip
+    kernel: KernelSpec,
+    toolchain: Toolchain,
+    *,
+    cases: str = "legacy",
+    seeds: Sequence[int] = DEFAULT_SEEDS,
+    flags: Sequence[Sequence[str]] = (),
+    defines: Mapping[str, str] | None = None,
+    folder: Path,
+    timeout_s: float = 120.0,
+    compile_timeout_s: float = 300.0,
+    arch: str = DEFAULT_ARCH,
+    stop_at_bad: bool = False,
+    tell: Callable[[CheckedCase], None] = lambda case: None,
+) -> GateReport:
     """Build and check. `folder` is for this run alone; the program stays in it for timing.
 
     stop_at_bad: end with the first wrong case (a search needs no more).
@@ -166,16 +197,31 @@ def check_kernel(
     )
     if isinstance(built, BuildFailure):
         return GateReport(
-            kernel, toolchain.name, toolchain.simulated, cases, tuple(map(tuple, flags)),
-            tuple(sorted((defines or {}).items())), None, built, (), (), (), (),
-        )  # fmt: skip
+            kernel,
+            toolchain.name,
+            toolchain.simulated,
+            cases,
+            tuple(map(tuple, flags)),
+            tuple(sorted((defines or {}).items())),
+            None,
+            built,
+            (),
+            (),
+            (),
+            (),
+        )
     return check_built(built, cases=cases, seeds=seeds, timeout_s=timeout_s, stop_at_bad=stop_at_bad, tell=tell)
 
 
 def check_built(
-    built: BuiltKernel, *, cases: str = "legacy", seeds: Sequence[int] = DEFAULT_SEEDS, timeout_s: float = 120.0,
-    stop_at_bad: bool = False, tell: Callable[[CheckedCase], None] = lambda case: None,
-) -> GateReport:  # fmt: skip
+    built: BuiltKernel,
+    *,
+    cases: str = "legacy",
+    seeds: Sequence[int] = DEFAULT_SEEDS,
+    timeout_s: float = 120.0,
+    stop_at_bad: bool = False,
+    tell: Callable[[CheckedCase], None] = lambda case: None,
+) -> GateReport:
     """Check a program that is built already."""
     planned, left_out = plan_cases(built.kernel, built.toolchain, cases)
     done: list[CheckedCase] = []
@@ -194,9 +240,20 @@ def check_built(
             break
     coverage = coverage_of(built, done)
     return GateReport(
-        built.kernel, built.toolchain, built.simulated, cases, built.flags, built.defines, built, None, tuple(done),
-        tuple(left_out), tuple(coverage), tuple(build_faults(built, done, coverage, stopped=stopped)), stopped,
-    )  # fmt: skip
+        built.kernel,
+        built.toolchain,
+        built.simulated,
+        cases,
+        built.flags,
+        built.defines,
+        built,
+        None,
+        tuple(done),
+        tuple(left_out),
+        tuple(coverage),
+        tuple(build_faults(built, done, coverage, stopped=stopped)),
+        stopped,
+    )
 
 
 def case_fault(built: BuiltKernel, entry: PlannedCase, result: CaseResult) -> str:
@@ -275,6 +332,7 @@ def build_faults(
         bases = {base_name(kernel) for kernel in built.launchable}
         faults += [
             f"kernel.toml has a [[dispatch]] for {entry.kernel}, which is no kernel of the program"
-            for entry in built.kernel.dispatch if entry.kernel not in bases
-        ]  # fmt: skip
+            for entry in built.kernel.dispatch
+            if entry.kernel not in bases
+        ]
     return faults

@@ -32,9 +32,13 @@ class Score:
 
     def to_dict(self) -> dict[str, Any]:
         return {
-            "points": self.points, "correctness": self.correctness, "speed": self.speed, "reason": self.reason,
-            "assumed": list(self.assumed), "baseline_gflops": BASELINE_GFLOPS,
-        }  # fmt: skip
+            "points": self.points,
+            "correctness": self.correctness,
+            "speed": self.speed,
+            "reason": self.reason,
+            "assumed": list(self.assumed),
+            "baseline_gflops": BASELINE_GFLOPS,
+        }
 
 
 def speed_points(gflops: float) -> tuple[float, bool]:
@@ -52,8 +56,10 @@ def grader_score(gate: GateReport, *, case: Case | None = None, gflops: float | 
     if why:
         return Score(None, None, None, f"n/a: {why}")
     graded = [entry for entry in gate.cases if entry.planned.case.legacy]
-    right = {name: all(e.right for e in graded if e.planned.case.name == name)
-             for name in (entry.planned.case.name for entry in graded)}  # fmt: skip
+    right = {
+        name: all(e.right for e in graded if e.planned.case.name == name)
+        for name in (entry.planned.case.name for entry in graded)
+    }
     correctness = CORRECTNESS_POINTS * sum(right.values()) / len(right) if right else None
     assumed = ["each case has an equal share of the 30 points"] if right and not all(right.values()) else []
     if gflops is None or case is None or (case.m, case.n, case.k) != SPEED_SHAPE:

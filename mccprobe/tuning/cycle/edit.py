@@ -43,11 +43,18 @@ class EditOutcome:
 
     def to_dict(self) -> dict[str, Any]:
         return {
-            "action": self.action, "done": self.done, "text": self.text, "kernel": self.kernel.name,
-            "folder": str(self.kernel.folder), "version": self.version, "good": self.good,
+            "action": self.action,
+            "done": self.done,
+            "text": self.text,
+            "kernel": self.kernel.name,
+            "folder": str(self.kernel.folder),
+            "version": self.version,
+            "good": self.good,
             "verdict": self.gate.verdict.value if self.gate else None,
-            "reasons": self.gate.reasons() if self.gate else [], "files": list(self.files), "notes": list(self.notes),
-        }  # fmt: skip
+            "reasons": self.gate.reasons() if self.gate else [],
+            "files": list(self.files),
+            "notes": list(self.notes),
+        }
 
 
 def begin(kernel: KernelSpec, gate: Gate, *, unchecked: bool = False) -> EditOutcome:
@@ -92,7 +99,7 @@ def test(kernel: KernelSpec, gate: Gate, asked: Mapping[str, Any] | None = None)
         text = "passed; mccprobe edit keep keeps it" if passed else f"not passed: {_why_not(report, kernel)}"
         return EditOutcome(
             "test", passed, text, kernel, version.digest, store.good(), report, *_differences(store, version)
-        )  # fmt: skip
+        )
 
 
 def keep(kernel: KernelSpec, gate: Gate, asked: Mapping[str, Any] | None = None) -> EditOutcome:
@@ -119,9 +126,16 @@ def keep(kernel: KernelSpec, gate: Gate, asked: Mapping[str, Any] | None = None)
         store.write_state("good.json", tested)
         store.close_edit()
         return EditOutcome(
-            "keep", True, "kept as the last good version; the edit is closed", kernel, version.digest, version.digest,
-            report, files, notes,
-        )  # fmt: skip
+            "keep",
+            True,
+            "kept as the last good version; the edit is closed",
+            kernel,
+            version.digest,
+            version.digest,
+            report,
+            files,
+            notes,
+        )
 
 
 def revert(kernel_path: Path) -> EditOutcome:
@@ -149,8 +163,9 @@ def revert(kernel_path: Path) -> EditOutcome:
         notes += [f"{path}: was not there before, and stays" for path in more]
         store.close_edit()
         text = f"the last good version is back ({number_of(len(changed), 'file')})"
-        return EditOutcome("revert", True, text, kernel, now.digest, version.digest, None,
-                           tuple(map(str, changed)), tuple(notes))  # fmt: skip
+        return EditOutcome(
+            "revert", True, text, kernel, now.digest, version.digest, None, tuple(map(str, changed)), tuple(notes)
+        )
 
 
 def _store_at(folder: Path) -> tuple[EditStore, KernelSpec | None]:
@@ -160,10 +175,23 @@ def _store_at(folder: Path) -> tuple[EditStore, KernelSpec | None]:
         return EditStore(kernel), kernel
     except BadDataFile:
         bare = KernelSpec(
-            path=folder.absolute() / FILE_NAME, name=folder.name, summary="", origin="", licence="", sources=(),
-            host_sources=(), entry="", compile_args=(), link_args=(), default_case="", tolerance=None, cases=(),
-            dispatch=(), defines=(), published=(),
-        )  # fmt: skip
+            path=folder.absolute() / FILE_NAME,
+            name=folder.name,
+            summary="",
+            origin="",
+            licence="",
+            sources=(),
+            host_sources=(),
+            entry="",
+            compile_args=(),
+            link_args=(),
+            default_case="",
+            tolerance=None,
+            cases=(),
+            dispatch=(),
+            defines=(),
+            published=(),
+        )
         if not (folder / FOLDER / "open.json").is_file():
             raise
         return EditStore(bare), None
@@ -194,9 +222,12 @@ def _why_not(report: GateReport, kernel: KernelSpec) -> str:
 
 def _good_state(version: Version, report: GateReport | None) -> dict[str, Any]:
     return {
-        "schema_version": 1, "digest": version.digest, "verdict": report.verdict.value if report else None,
-        "toolchain": report.toolchain if report else None, "simulated": report.simulated if report else None,
-    }  # fmt: skip
+        "schema_version": 1,
+        "digest": version.digest,
+        "verdict": report.verdict.value if report else None,
+        "toolchain": report.toolchain if report else None,
+        "simulated": report.simulated if report else None,
+    }
 
 
 def _differences(store: EditStore, version: Version) -> tuple[tuple[str, ...], tuple[str, ...]]:

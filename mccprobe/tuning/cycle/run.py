@@ -56,16 +56,25 @@ class CycleReport:
             document = self.resources.to_dict()
             resources = {name: document[name] for name in ("units", "kernels", "told", "warnings")}
         return {
-            "kernel": self.contender.kernel.name, "verdict": self.verdict.value, "passed": self.passed,
-            **self.bench.to_dict(), "resources": resources, "resources_reason": self.resources_reason or None,
+            "kernel": self.contender.kernel.name,
+            "verdict": self.verdict.value,
+            "passed": self.passed,
+            **self.bench.to_dict(),
+            "resources": resources,
+            "resources_reason": self.resources_reason or None,
             "run_directory": str(self.run_directory),
-        }  # fmt: skip
+        }
 
 
 def run_cycle(
-    contender: Contender, toolchain: Toolchain, settings: BenchSettings, paths: MccPaths, cache: Path, folder: Path,
+    contender: Contender,
+    toolchain: Toolchain,
+    settings: BenchSettings,
+    paths: MccPaths,
+    cache: Path,
+    folder: Path,
     hooks: Hooks,
-) -> CycleReport:  # fmt: skip
+) -> CycleReport:
     """Do the round below `folder`."""
     bench = bench_kernels([contender], toolchain, settings, folder / "build", hooks)
     hooks.stage("resources")

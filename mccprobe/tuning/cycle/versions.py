@@ -253,8 +253,11 @@ def _is_ours(member: tarfile.TarInfo) -> bool:
     """True for a plain file at a relative path without hidden parts: `read_version` takes no other."""
     parts = Path(os.path.normpath(member.name)).parts
     return (
-        member.type in (tarfile.REGTYPE, tarfile.AREGTYPE) and not member.issparse() and "\0" not in member.name
-        and not Path(member.name).is_absolute() and all(part == ".." or not part.startswith(".") for part in parts)
+        member.type in (tarfile.REGTYPE, tarfile.AREGTYPE)
+        and not member.issparse()
+        and "\0" not in member.name
+        and not Path(member.name).is_absolute()
+        and all(part == ".." or not part.startswith(".") for part in parts)
     )
 
 

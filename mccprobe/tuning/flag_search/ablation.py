@@ -46,8 +46,9 @@ def ablate(evaluator: Evaluator, point: Point) -> tuple[Point, tuple[Part, ...]]
                 parts.append((at, Part(text, evaluator.compare(point, without[at], again=True))))
         useless = [
             (part.share.ratio if part.share.ratio is not None else 1.0, at, part)
-            for at, part in parts if part.share is not None and not part.share.better
-        ]  # fmt: skip
+            for at, part in parts
+            if part.share is not None and not part.share.better
+        ]
         if not useless:
             return point, (*dropped, *(part for _, part in parts))
         _, at, part = max(useless, key=lambda entry: entry[:2])

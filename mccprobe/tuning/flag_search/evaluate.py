@@ -70,9 +70,16 @@ class Evaluator:
     """All that is known of the points of one space. `many` may run in several threads, `compare` in one."""
 
     def __init__(
-        self, space: Space, subject: Subject, meter: Meter, journal: Journal, executor: Executor, builds: Path,
-        limits: SearchLimits, tell: Callable[[Trial], None] = lambda trial: None,
-    ) -> None:  # fmt: skip
+        self,
+        space: Space,
+        subject: Subject,
+        meter: Meter,
+        journal: Journal,
+        executor: Executor,
+        builds: Path,
+        limits: SearchLimits,
+        tell: Callable[[Trial], None] = lambda trial: None,
+    ) -> None:
         self.space, self.subject, self.meter = space, subject, meter
         self.journal, self.executor, self.folder, self.limits, self.tell = journal, executor, builds, limits, tell
         self.counters = Counters()
@@ -150,9 +157,17 @@ class Evaluator:
             self._put_away(point, made)
         state = _state(known)
         return Trial(
-            ordinal, point, state, known.outcome.verdict, known.reason or known.outcome.reason, made.object,
-            known.value, known.samples, known.outcome.max_err, None if mine else known.ordinal,
-        )  # fmt: skip
+            ordinal,
+            point,
+            state,
+            known.outcome.verdict,
+            known.reason or known.outcome.reason,
+            made.object,
+            known.value,
+            known.samples,
+            known.outcome.max_err,
+            None if mine else known.ordinal,
+        )
 
     def _build(self, point: Point) -> Made | BuildFailure:
         return self.subject.build(self.space.flags(point), self.space.defines(point), self.folder, self.executor)

@@ -156,9 +156,12 @@ def _refs_value(text: str) -> float | None:
 
 
 def _instructions(
-    tool: Sequence[str], argv: Sequence[str], timeout_s: float, read: Callable[[str], float | None],
+    tool: Sequence[str],
+    argv: Sequence[str],
+    timeout_s: float,
+    read: Callable[[str], float | None],
     stdin: Path | None,
-) -> Measured:  # fmt: skip
+) -> Measured:
     """argv: of a program of ours by its whole path, or of one in PATH."""
     with tempfile.TemporaryDirectory(prefix="mccprobe-count-") as folder:
         log = Path(folder, "log")
@@ -317,8 +320,10 @@ def make_meter(objective: str, subject: Subject, timeout_s: float) -> Meter:
             )
         return Resource(subject, objective)
     if subject.compile_only:
-        raise UsageError(f"--objective {objective} runs the program; {subject.heading}: nothing can be run",
-                         hint="registers, spills or code-size")  # fmt: skip
+        raise UsageError(
+            f"--objective {objective} runs the program; {subject.heading}: nothing can be run",
+            hint="registers, spills or code-size",
+        )
     if subject.toolchain.simulated:
         raise UsageError(
             f"--objective {objective} on the stand-in would be the emulation's, never the kernel's",

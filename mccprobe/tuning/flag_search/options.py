@@ -103,8 +103,11 @@ class Planned:
         """What a resumed run must find unchanged."""
         space = self.request.space
         dimensions = [[one.name, *(choice.text for choice in one.choices)] for one in space.dimensions]
-        return {"dimensions": dimensions, "objective": self.request.meter.objective,
-                "subject": self.request.subject.described()}  # fmt: skip
+        return {
+            "dimensions": dimensions,
+            "objective": self.request.meter.objective,
+            "subject": self.request.subject.described(),
+        }
 
 
 def plan_search(options: SearchOptions, cache: Path, *, max_trials: int, budget_s: float | None) -> Planned:
@@ -121,9 +124,15 @@ def plan_search(options: SearchOptions, cache: Path, *, max_trials: int, budget_
     meter = make_meter(objective, subject, options.timeout)
     deadline = None if budget_s is None else time.monotonic() + budget_s
     request = SearchRequest(
-        subject, space, meter, options.strategy, options.bound, options.random_seed,
-        Path(options.storage) if options.storage else None, SearchLimits(max_trials, deadline),
-    )  # fmt: skip
+        subject,
+        space,
+        meter,
+        options.strategy,
+        options.bound,
+        options.random_seed,
+        Path(options.storage) if options.storage else None,
+        SearchLimits(max_trials, deadline),
+    )
     return Planned(request, refused, told, place)
 
 
@@ -160,14 +169,24 @@ def _program(
     if options.toolchain != registry.AUTO and not registry.target(options.toolchain).programs:
         raise UsageError(f"{path}: an ordinary source is compiled by clang, not {options.toolchain}")
     choice = choose(
-        options.toolchain, sources=[str(path)], shipped=False, compiler=options.compiler,
-        mcc=MccPaths(options.mcc, options.musa_path), cache=cache,
-    )  # fmt: skip
+        options.toolchain,
+        sources=[str(path)],
+        shipped=False,
+        compiler=options.compiler,
+        mcc=MccPaths(options.mcc, options.musa_path),
+        cache=cache,
+    )
     subject = OrdinaryProgram(
-        path.absolute(), options.args, choice.toolchain, run_args=options.run_args, timeout_s=options.timeout,
-        compile_timeout_s=options.compile_timeout, given=options.file, options=_options_of(options),
+        path.absolute(),
+        options.args,
+        choice.toolchain,
+        run_args=options.run_args,
+        timeout_s=options.timeout,
+        compile_timeout_s=options.compile_timeout,
+        given=options.file,
+        options=_options_of(options),
         stdin=None if options.stdin is None else stdin_file(options.stdin),
-    )  # fmt: skip
+    )
     return subject, None, (choice.told,) if choice.told else (), path
 
 
@@ -187,6 +206,10 @@ def _compiled(options: SearchOptions, path: Path) -> tuple[Subject, KernelSpec |
 
 def _options_of(options: SearchOptions) -> tuple[str, ...]:
     """The toolchain's options, for the command that follows a finding."""
-    named = {"--toolchain": "" if options.toolchain == "auto" else options.toolchain, "--compiler": options.compiler,
-             "--mcc": options.mcc, "--musa-path": options.musa_path}  # fmt: skip
+    named = {
+        "--toolchain": "" if options.toolchain == "auto" else options.toolchain,
+        "--compiler": options.compiler,
+        "--mcc": options.mcc,
+        "--musa-path": options.musa_path,
+    }
     return tuple(word for name, value in named.items() if value for word in (name, value))

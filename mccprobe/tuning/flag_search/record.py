@@ -21,9 +21,16 @@ class Recorder:
     """
 
     def __init__(
-        self, book: Book | None, subject: Subject, space: Space, meter: Meter, root: Path, *, why: str,
+        self,
+        book: Book | None,
+        subject: Subject,
+        space: Space,
+        meter: Meter,
+        root: Path,
+        *,
+        why: str,
         commit: str | None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.book, self.subject, self.space, self.meter = book, subject, space, meter
         self.root, self.why, self.commit = str(root), why, commit
         mine = [entry for entry in book.entries() if entry.run_directory == self.root] if book else []
@@ -55,9 +62,16 @@ class Recorder:
         self._written.add(text)
         self.book.append(
             Entry(
-                kind="search" if kind == "search" else "trial", text=text, why=self.why, kernel=self.subject.name,
-                kernel_commit=self.commit, toolchain=self.subject.toolchain.name,
-                simulated=self.subject.toolchain.simulated, verdict=trial.verdict, figures=figures,
-                flags=(*self.subject.beside, *self.space.texts(trial.point)), run_directory=self.root,
+                kind="search" if kind == "search" else "trial",
+                text=text,
+                why=self.why,
+                kernel=self.subject.name,
+                kernel_commit=self.commit,
+                toolchain=self.subject.toolchain.name,
+                simulated=self.subject.toolchain.simulated,
+                verdict=trial.verdict,
+                figures=figures,
+                flags=(*self.subject.beside, *self.space.texts(trial.point)),
+                run_directory=self.root,
             )
-        )  # fmt: skip
+        )

@@ -85,50 +85,84 @@ class SearchReport:
     def to_dict(self) -> dict[str, Any]:
         space, objective = self.space, self.objective
         return {
-            "status": self.status, "subject": self.subject, "toolchain": self.toolchain,
-            "simulated": self.simulated, "heading": self.heading or None, "strategy": self.strategy,
+            "status": self.status,
+            "subject": self.subject,
+            "toolchain": self.toolchain,
+            "simulated": self.simulated,
+            "heading": self.heading or None,
+            "strategy": self.strategy,
             "space": {
-                "source": space.source, "size": space.size,
+                "source": space.source,
+                "size": space.size,
                 "dimensions": [
                     {"name": one.name, "group": one.group, "choices": [choice.text for choice in one.choices[1:]]}
                     for one in space.dimensions
                 ],
             },
             "objective": {
-                "name": objective.name, "unit": objective.unit, "label": objective.label, "exact": objective.exact,
+                "name": objective.name,
+                "unit": objective.unit,
+                "label": objective.label,
+                "exact": objective.exact,
             },
             "baseline": self._trial(self.baseline),
-            "winner": self._best(self.winner), "lowest": self._best(self.lowest),
+            "winner": self._best(self.winner),
+            "lowest": self._best(self.lowest),
             "findings": [
-                {"flags": list(one.flags), "reason": one.trial.reason, "max_err": one.trial.max_err,
-                 "ordinal": one.trial.ordinal, "why": list(one.why), "told": list(one.told)}
+                {
+                    "flags": list(one.flags),
+                    "reason": one.trial.reason,
+                    "max_err": one.trial.max_err,
+                    "ordinal": one.trial.ordinal,
+                    "why": list(one.why),
+                    "told": list(one.told),
+                }
                 for one in self.findings
             ],
-            "refused": dict(self.refused), "trials": [self._trial(trial) for trial in self.trials],
-            "counters": vars(self.counters), "stopped": self.stopped or None, "notes": list(self.notes),
-            "run_directory": self.run_directory, "files": dict(self.files),
-        }  # fmt: skip
+            "refused": dict(self.refused),
+            "trials": [self._trial(trial) for trial in self.trials],
+            "counters": vars(self.counters),
+            "stopped": self.stopped or None,
+            "notes": list(self.notes),
+            "run_directory": self.run_directory,
+            "files": dict(self.files),
+        }
 
     def _trial(self, trial: Trial) -> dict[str, Any]:
         return {
-            "ordinal": trial.ordinal, "flags": list(self.space.texts(trial.point)), "state": trial.state,
-            "verdict": trial.verdict.value, "reason": trial.reason, "max_err": trial.max_err,
-            "object": trial.object or None, "value": trial.value, "samples": list(trial.samples),
-            "same_as": trial.same_as, "seconds": round(trial.seconds, 4),
-        }  # fmt: skip
+            "ordinal": trial.ordinal,
+            "flags": list(self.space.texts(trial.point)),
+            "state": trial.state,
+            "verdict": trial.verdict.value,
+            "reason": trial.reason,
+            "max_err": trial.max_err,
+            "object": trial.object or None,
+            "value": trial.value,
+            "samples": list(trial.samples),
+            "same_as": trial.same_as,
+            "seconds": round(trial.seconds, 4),
+        }
 
     def _best(self, best: Best | None) -> dict[str, Any] | None:
         if best is None:
             return None
         return {
-            "flags": list(best.flags), "ordinal": best.trial.ordinal, "value": best.trial.value,
-            "state": best.trial.state, "share": share_dict(best.share), "confirmed": best.confirmed,
+            "flags": list(best.flags),
+            "ordinal": best.trial.ordinal,
+            "value": best.trial.value,
+            "state": best.trial.state,
+            "share": share_dict(best.share),
+            "confirmed": best.confirmed,
             "parts": [
-                {"flag": part.text, "share": None if part.share is None else share_dict(part.share),
-                 "needed": part.needed or None, "dropped": part.dropped}
+                {
+                    "flag": part.text,
+                    "share": None if part.share is None else share_dict(part.share),
+                    "needed": part.needed or None,
+                    "dropped": part.dropped,
+                }
                 for part in best.parts
             ],
-        }  # fmt: skip
+        }
 
 
 def share_dict(share: Share) -> dict[str, Any]:
@@ -139,8 +173,9 @@ def share_dict(share: Share) -> dict[str, Any]:
         "ratio": share.ratio,
         "interval": None if interval is None else [interval.low, interval.high],
         "confidence": None if interval is None else interval.confidence,
-        "exact": share.exact, "no_interval": why or None,
-    }  # fmt: skip
+        "exact": share.exact,
+        "no_interval": why or None,
+    }
 
 
 def shown_share(share: Share) -> str:

@@ -79,9 +79,14 @@ def taken_choices(subject: Subject, space: Space) -> tuple[Space, dict[str, str]
 
 
 def run_search(
-    request: SearchRequest, run: RunDirectory, journal: Journal, executor: Executor, recorder: Recorder,
-    refused: dict[str, str], hooks: Hooks,
-) -> SearchReport:  # fmt: skip
+    request: SearchRequest,
+    run: RunDirectory,
+    journal: Journal,
+    executor: Executor,
+    recorder: Recorder,
+    refused: dict[str, str],
+    hooks: Hooks,
+) -> SearchReport:
     """Search, then ablate. Raises SourceDoesNotCompile and OracleUnusable if the build without flags is no measure."""
     subject, space, meter = request.subject, request.space, request.meter
 
@@ -118,13 +123,24 @@ def run_search(
     require_unchanged(subject.toolchain)
     trials = tuple(sorted(evaluator.trials.values(), key=lambda trial: trial.ordinal))
     return SearchReport(
-        subject.name, subject.toolchain.name, subject.toolchain.simulated, subject.heading, request.strategy, space,
-        Objective(meter.objective, meter.unit, meter.label, meter.exact), base,
+        subject.name,
+        subject.toolchain.name,
+        subject.toolchain.simulated,
+        subject.heading,
+        request.strategy,
+        space,
+        Objective(meter.objective, meter.unit, meter.label, meter.exact),
+        base,
         found if found is not None and not subject.compile_only else None,
         found if found is not None and subject.compile_only else None,
-        tuple(_findings(evaluator)), refused, trials, evaluator.counters, stopped,
-        (doubt,) if doubt else (), str(run.root),
-    )  # fmt: skip
+        tuple(_findings(evaluator)),
+        refused,
+        trials,
+        evaluator.counters,
+        stopped,
+        (doubt,) if doubt else (),
+        str(run.root),
+    )
 
 
 def _settle(request: SearchRequest, evaluator: Evaluator) -> None:
@@ -165,9 +181,7 @@ def _strategy(request: SearchRequest, evaluator: Evaluator, run: RunDirectory) -
     return tpe(evaluator, storage, trials=request.limits.max_trials - 1, seed=request.seed)
 
 
-def _best(
-    evaluator: Evaluator, point: Point, parts: tuple[Part, ...], hooks: Hooks
-) -> tuple[Best | None, str]:  # fmt: skip
+def _best(evaluator: Evaluator, point: Point, parts: tuple[Part, ...], hooks: Hooks) -> tuple[Best | None, str]:
     """The winner with its share, or None and why it is none.
 
     Measured anew, built and judged once more: what was taken from an equal object is seen here for itself.
@@ -212,8 +226,11 @@ def _findings(evaluator: Evaluator) -> list[Finding]:
             flag = catalogue.find(space.dimensions[at].key)
             if flag is not None:
                 value = space.dimensions[at].choices[point[at]].text.partition("=")[2] or None
-                told += [f"{flag.name}: {risk.kind}: {risk.note}" for risk in flag.risks_of(value)
-                         if risk.kind != "ineffective"]  # fmt: skip
+                told += [
+                    f"{flag.name}: {risk.kind}: {risk.note}"
+                    for risk in flag.risks_of(value)
+                    if risk.kind != "ineffective"
+                ]
         why = evaluator.subject.why(space.flags(point), space.defines(point))
         found.append(Finding(evaluator.trials[point], space.texts(point), why, tuple(told)))
     return found

@@ -143,7 +143,7 @@ def load_space(path: Path, kernel: KernelSpec | None, *, name: str = "") -> Spac
         top.fail("flag", f"{len(found)} dimensions; at most {MAX_DIMENSIONS} can be searched")
     for at, dimension in enumerate(found):
         if any(dimension.key == other.key for other in found[:at]):
-            top.fail("flag", f"{dimension.name} is there twice", hint='its values go into one entry: values = [...]')
+            top.fail("flag", f"{dimension.name} is there twice", hint="its values go into one entry: values = [...]")
     found.sort(key=lambda one: GROUPS.index(one.group))  # stable: the file's order inside a group
     return Space(tuple(found), name or path.stem)
 

@@ -48,9 +48,10 @@ def article(evaluator: Evaluator) -> Point:
     for group in GROUPS:
         singles = [
             space.with_choice(base, at, index)
-            for at, dimension in enumerate(space.dimensions) if dimension.group == group
+            for at, dimension in enumerate(space.dimensions)
+            if dimension.group == group
             for index in range(1, len(dimension.choices))
-        ]  # fmt: skip
+        ]
         for trial in evaluator.many(singles):
             if not trial.counts:
                 continue

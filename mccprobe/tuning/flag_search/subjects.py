@@ -137,9 +137,12 @@ class GateSettings:
 def pass_gate(program: Path, scratch: Path, *, built: BuiltKernel, settings: GateSettings) -> Outcome:
     """The gate's word on a program, wherever it lies: as an executor's `run_program` calls it."""
     report = check_built(
-        replace(built, program=program), cases=settings.cases, seeds=settings.seeds, timeout_s=settings.timeout_s,
+        replace(built, program=program),
+        cases=settings.cases,
+        seeds=settings.seeds,
+        timeout_s=settings.timeout_s,
         stop_at_bad=True,
-    )  # fmt: skip
+    )
     reasons = report.reasons()
     return Outcome(report.verdict, reasons[0] if reasons else "the gate passed", report.worst_error)
 
@@ -166,9 +169,15 @@ class GatedKernel:
 
     def build(self, flags: Flags, defines: Defines, folder: Path, executor: Executor) -> Made | BuildFailure:
         built = build_kernel(
-            self.kernel, self.toolchain, flags=flags, defines=dict(defines), folder=folder,
-            timeout_s=self.settings.compile_timeout_s, arch=self.settings.arch, step=executor.build_step,
-        )  # fmt: skip
+            self.kernel,
+            self.toolchain,
+            flags=flags,
+            defines=dict(defines),
+            folder=folder,
+            timeout_s=self.settings.compile_timeout_s,
+            arch=self.settings.arch,
+            step=executor.build_step,
+        )
         if isinstance(built, BuildFailure):
             return built
         objects = tuple(built.folder / f"{number}.o" for number in range(len(self.kernel.sources)))
@@ -201,8 +210,11 @@ class GatedKernel:
 
     def described(self) -> dict[str, Any]:
         paths = (self.kernel.path, *self.kernel.sources, *self.kernel.host_sources)
-        return {"kernel": str(self.kernel.path), "sources": _sources_digest(paths),
-                "compiler": self.toolchain.identify().fingerprint}  # fmt: skip
+        return {
+            "kernel": str(self.kernel.path),
+            "sources": _sources_digest(paths),
+            "compiler": self.toolchain.identify().fingerprint,
+        }
 
 
 @dataclass
@@ -252,8 +264,11 @@ class CompiledKernel:
         raise OracleUnusable(f"nothing from {self.heading} can be judged")
 
     def described(self) -> dict[str, Any]:
-        return {"args": list(self.args), "sources": _sources_digest(self.sources),
-                "compiler": self.toolchain.identify().fingerprint}  # fmt: skip
+        return {
+            "args": list(self.args),
+            "sources": _sources_digest(self.sources),
+            "compiler": self.toolchain.identify().fingerprint,
+        }
 
 
 REFERENCE_RUNS = 2
@@ -281,10 +296,18 @@ class OrdinaryProgram:
     heading = ""
 
     def __init__(
-        self, source: Path, args: Sequence[str], toolchain: Toolchain, *, run_args: Sequence[str] = (),
-        timeout_s: float = 60.0, compile_timeout_s: float = 300.0, given: str = "", options: Sequence[str] = (),
+        self,
+        source: Path,
+        args: Sequence[str],
+        toolchain: Toolchain,
+        *,
+        run_args: Sequence[str] = (),
+        timeout_s: float = 60.0,
+        compile_timeout_s: float = 300.0,
+        given: str = "",
+        options: Sequence[str] = (),
         stdin: Path | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.stdin = stdin
         self.source, self.args, self.toolchain = source, split_arguments(args), toolchain
         self.run_args, self.timeout_s, self.compile_timeout_s = tuple(run_args), timeout_s, compile_timeout_s
@@ -308,17 +331,26 @@ class OrdinaryProgram:
         for number, unit in enumerate(build.units):
             objects.append(place / f"{number}.o")
             done = compile_unit(
-                self.toolchain, unit, objects[-1], scratch=place, timeout_s=self.compile_timeout_s,
+                self.toolchain,
+                unit,
+                objects[-1],
+                scratch=place,
+                timeout_s=self.compile_timeout_s,
                 step=executor.build_step,
-            )  # fmt: skip
+            )
             if done.failure:
                 return BuildFailure(f"compile: {done.failure}", done.command, done.detail)
         program = place / "program"
         inputs = [one if isinstance(one, str) else str(objects[one]) for one in build.link.inputs]
         done = link_program(
-            self.toolchain, inputs, build.link.args, program, scratch=place, timeout_s=self.compile_timeout_s,
+            self.toolchain,
+            inputs,
+            build.link.args,
+            program,
+            scratch=place,
+            timeout_s=self.compile_timeout_s,
             step=executor.build_step,
-        )  # fmt: skip
+        )
         if done.failure:
             return BuildFailure(f"link: {done.failure}", done.command, done.detail)
         return Made(file_digest(objects[0]), (objects[0],), place, program)
@@ -380,7 +412,11 @@ class OrdinaryProgram:
 
     def described(self) -> dict[str, Any]:
         others = [Path(name) for name in self.args.inputs if Path(name).is_file()]
-        return {"source": str(self.source), "sources": _sources_digest([self.source, *others]),
-                "args": [*self.args.flat, *self.args.inputs], "run_args": list(self.run_args),
-                "compiler": self.toolchain.identify().fingerprint,
-                **({"stdin": file_digest(self.stdin)} if self.stdin is not None else {})}  # fmt: skip
+        return {
+            "source": str(self.source),
+            "sources": _sources_digest([self.source, *others]),
+            "args": [*self.args.flat, *self.args.inputs],
+            "run_args": list(self.run_args),
+            "compiler": self.toolchain.identify().fingerprint,
+            **({"stdin": file_digest(self.stdin)} if self.stdin is not None else {}),
+        }

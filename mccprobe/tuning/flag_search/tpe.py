@@ -42,8 +42,9 @@ def tpe(evaluator: Evaluator, storage: Path, *, trials: int, seed: int) -> Point
     repeats = 0
     while len(study.get_trials(deepcopy=False, states=finished)) < trials and repeats < MAX_REPEATS:
         asked = study.ask()
-        point = tuple(asked.suggest_categorical(f"{at}", list(range(len(one.choices))))
-                      for at, one in enumerate(space.dimensions))  # fmt: skip
+        point = tuple(
+            asked.suggest_categorical(f"{at}", list(range(len(one.choices)))) for at, one in enumerate(space.dimensions)
+        )
         repeats = repeats + 1 if point in evaluator.trials else 0
         trial = evaluator.one(point)
         asked.set_user_attr("named", space.named(point))
@@ -65,8 +66,9 @@ def _signature(evaluator: Evaluator) -> dict[str, Any]:
     space: Space = evaluator.space
     return {
         "dimensions": [[one.name, *(choice.text for choice in one.choices)] for one in space.dimensions],
-        "objective": evaluator.meter.objective, "subject": evaluator.subject.described(),
-    }  # fmt: skip
+        "objective": evaluator.meter.objective,
+        "subject": evaluator.subject.described(),
+    }
 
 
 def _study(optuna: Any, storage: Path, seed: int, signature: dict[str, Any]) -> Any:

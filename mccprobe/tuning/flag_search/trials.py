@@ -53,11 +53,19 @@ class Trial:
     def line(self, space: Space) -> dict[str, Any]:
         """For the journal."""
         return {
-            "t": "trial", "ordinal": self.ordinal, "named": space.named(self.point), "state": self.state,
-            "verdict": self.verdict.value, "reason": self.reason, "max_err": self.max_err, "object": self.object,
-            "value": self.value, "samples": list(self.samples), "same_as": self.same_as,
+            "t": "trial",
+            "ordinal": self.ordinal,
+            "named": space.named(self.point),
+            "state": self.state,
+            "verdict": self.verdict.value,
+            "reason": self.reason,
+            "max_err": self.max_err,
+            "object": self.object,
+            "value": self.value,
+            "samples": list(self.samples),
+            "same_as": self.same_as,
             "seconds": round(self.seconds, 4),
-        }  # fmt: skip
+        }
 
 
 def read_trials(path: Path, space: Space) -> tuple[dict[Point, Trial], Shares]:
@@ -92,18 +100,30 @@ def _trial(entry: dict[str, Any], space: Space) -> Trial:
     if entry["state"] not in STATES:
         raise ValueError("state")
     return Trial(
-        int(entry["ordinal"]), space.point_of(entry["named"]), entry["state"], Verdict(entry["verdict"]),
-        str(entry["reason"]), str(entry["object"]), _number(entry["value"]), tuple(map(float, entry["samples"])),
-        _number(entry["max_err"]), None if entry["same_as"] is None else int(entry["same_as"]),
+        int(entry["ordinal"]),
+        space.point_of(entry["named"]),
+        entry["state"],
+        Verdict(entry["verdict"]),
+        str(entry["reason"]),
+        str(entry["object"]),
+        _number(entry["value"]),
+        tuple(map(float, entry["samples"])),
+        _number(entry["max_err"]),
+        None if entry["same_as"] is None else int(entry["same_as"]),
         float(entry["seconds"]),
-    )  # fmt: skip
+    )
 
 
 def share_line(space: Space, point: Point, against: Point, share: Share, *, again: bool) -> dict[str, Any]:
     """For the journal."""
     interval = share.interval
     return {
-        "t": "share", "point": space.named(point), "against": space.named(against), "ratio": share.ratio,
+        "t": "share",
+        "point": space.named(point),
+        "against": space.named(against),
+        "ratio": share.ratio,
         "interval": None if interval is None else [interval.low, interval.high, interval.confidence],
-        "exact": share.exact, "reason": share.reason, "again": again,
-    }  # fmt: skip
+        "exact": share.exact,
+        "reason": share.reason,
+        "again": again,
+    }

@@ -37,9 +37,13 @@ class Place:
 
     def to_dict(self) -> dict[str, Any]:
         return {
-            "file": self.file, "line": self.line, "column": self.column, "function": self.function,
-            "outer_file": self.outer_file or None, "outer_line": self.outer_line or None,
-        }  # fmt: skip
+            "file": self.file,
+            "line": self.line,
+            "column": self.column,
+            "function": self.function,
+            "outer_file": self.outer_file or None,
+            "outer_line": self.outer_line or None,
+        }
 
 
 @dataclass(frozen=True)
@@ -81,11 +85,19 @@ class Finding:
 
     def to_dict(self) -> dict[str, Any]:
         return {
-            "kind": self.kind, "severity": self.severity, "kernel": self.kernel, "block": list(self.block),
-            "warp": self.warp, "lanes": self.lanes or None, "count": self.count, "text": self.text, "case": self.case,
-            "place": _place_dict(self.place), "other": _place_dict(self.other),
+            "kind": self.kind,
+            "severity": self.severity,
+            "kernel": self.kernel,
+            "block": list(self.block),
+            "warp": self.warp,
+            "lanes": self.lanes or None,
+            "count": self.count,
+            "text": self.text,
+            "case": self.case,
+            "place": _place_dict(self.place),
+            "other": _place_dict(self.other),
             "groups": [group.to_dict() for group in self.groups],
-        }  # fmt: skip
+        }
 
 
 @dataclass(frozen=True)
@@ -118,10 +130,18 @@ class BankUse:
 
     def to_dict(self) -> dict[str, Any]:
         return {
-            "kernel": self.kernel, "place": self.place.to_dict(), "access": self.access, "bytes": self.bytes or None,
-            "groups": self.groups, "cycles": self.cycles, "ideal": self.ideal, "ways": round(self.ways, 3),
-            "ideal_ways": round(self.ideal / self.groups, 3), "worst": self.worst, "uncounted": self.uncounted,
-        }  # fmt: skip
+            "kernel": self.kernel,
+            "place": self.place.to_dict(),
+            "access": self.access,
+            "bytes": self.bytes or None,
+            "groups": self.groups,
+            "cycles": self.cycles,
+            "ideal": self.ideal,
+            "ways": round(self.ways, 3),
+            "ideal_ways": round(self.ideal / self.groups, 3),
+            "worst": self.worst,
+            "uncounted": self.uncounted,
+        }
 
 
 @dataclass(frozen=True)
@@ -138,9 +158,14 @@ class Launched:
 
     def to_dict(self) -> dict[str, Any]:
         return {
-            "name": self.name, "launches": self.launches, "blocks": self.blocks, "grid": list(self.grid),
-            "block": list(self.block), "static_bytes": self.static_bytes, "dynamic_bytes": self.dynamic_bytes,
-        }  # fmt: skip
+            "name": self.name,
+            "launches": self.launches,
+            "blocks": self.blocks,
+            "grid": list(self.grid),
+            "block": list(self.block),
+            "static_bytes": self.static_bytes,
+            "dynamic_bytes": self.dynamic_bytes,
+        }
 
 
 @dataclass(frozen=True)
@@ -199,17 +224,25 @@ def merge(observations: Iterable[Observation]) -> Merged:
             banks[key] = _add(banks[key], use) if key in banks else use
         for launched in observation.kernels:
             before = kernels.get(launched.name)
-            kernels[launched.name] = launched if before is None else replace(
-                launched, launches=before.launches + launched.launches, blocks=before.blocks + launched.blocks
-            )  # fmt: skip
+            kernels[launched.name] = (
+                launched
+                if before is None
+                else replace(
+                    launched, launches=before.launches + launched.launches, blocks=before.blocks + launched.blocks
+                )
+            )
     return Merged(tuple(findings.values()), tuple(banks.values()), tuple(kernels.values()))
 
 
 def _add(one: BankUse, other: BankUse) -> BankUse:
     return replace(
-        one, groups=one.groups + other.groups, cycles=one.cycles + other.cycles, ideal=one.ideal + other.ideal,
-        worst=max(one.worst, other.worst), uncounted=one.uncounted + other.uncounted,
-    )  # fmt: skip
+        one,
+        groups=one.groups + other.groups,
+        cycles=one.cycles + other.cycles,
+        ideal=one.ideal + other.ideal,
+        worst=max(one.worst, other.worst),
+        uncounted=one.uncounted + other.uncounted,
+    )
 
 
 def _place(entry: Mapping[str, Any] | None) -> Place | None:
@@ -217,9 +250,13 @@ def _place(entry: Mapping[str, Any] | None) -> Place | None:
     if entry is None or not entry["line"]:
         return None
     return Place(
-        _text(entry["file"]), _number(entry["line"]), _number(entry["column"]), _text(entry["function"]),
-        _text(entry["outer_file"]), _number(entry["outer_line"]),
-    )  # fmt: skip
+        _text(entry["file"]),
+        _number(entry["line"]),
+        _number(entry["column"]),
+        _text(entry["function"]),
+        _text(entry["outer_file"]),
+        _number(entry["outer_line"]),
+    )
 
 
 def _place_dict(place: Place | None) -> dict[str, Any] | None:
@@ -247,10 +284,19 @@ def _finding(entry: Mapping[str, Any], case: str) -> Finding:
     groups = tuple(LaneGroup(_text(one["lanes"]), _text(one["what"]), _place(one["site"])) for one in entry["groups"])
     warp = None if entry["warp"] is None else _number(entry["warp"])
     return Finding(
-        _text(entry["kind"]), _text(entry["severity"]), _text(entry["kernel"]), _triple(entry["block"]), warp,
-        _text(entry["lanes"]), _number(entry["count"]), _text(entry["text"]), _place(entry["site"]),
-        _place(entry["other"]), groups, case,
-    )  # fmt: skip
+        _text(entry["kind"]),
+        _text(entry["severity"]),
+        _text(entry["kernel"]),
+        _triple(entry["block"]),
+        warp,
+        _text(entry["lanes"]),
+        _number(entry["count"]),
+        _text(entry["text"]),
+        _place(entry["site"]),
+        _place(entry["other"]),
+        groups,
+        case,
+    )
 
 
 def _bank_use(entry: Mapping[str, Any]) -> BankUse:
@@ -263,6 +309,11 @@ def _bank_use(entry: Mapping[str, Any]) -> BankUse:
 
 def _launched(entry: Mapping[str, Any]) -> Launched:
     return Launched(
-        _text(entry["name"]), _number(entry["launches"]), _number(entry["blocks"]), _triple(entry["grid"]),
-        _triple(entry["block"]), _number(entry["static_bytes"]), _number(entry["dynamic_bytes"]),
-    )  # fmt: skip
+        _text(entry["name"]),
+        _number(entry["launches"]),
+        _number(entry["blocks"]),
+        _triple(entry["grid"]),
+        _triple(entry["block"]),
+        _number(entry["static_bytes"]),
+        _number(entry["dynamic_bytes"]),
+    )

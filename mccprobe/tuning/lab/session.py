@@ -49,9 +49,13 @@ class Numbers:
     def to_dict(self) -> dict[str, Any]:
         share = self.wrong_share
         return {
-            "model": self.model, "verdict": self.verdict.value, "reason": self.reason, "mismatches": self.mismatches,
-            "elements": self.elements, "wrong_share": None if share is None else round(share, 6),
-        }  # fmt: skip
+            "model": self.model,
+            "verdict": self.verdict.value,
+            "reason": self.reason,
+            "mismatches": self.mismatches,
+            "elements": self.elements,
+            "wrong_share": None if share is None else round(share, 6),
+        }
 
 
 @dataclass(frozen=True)
@@ -65,10 +69,15 @@ class WatchedCase:
     def to_dict(self) -> dict[str, Any]:
         case = self.planned.case
         return {
-            "name": case.name, "m": case.m, "n": case.n, "k": case.k, "why": self.planned.why,
-            "expected_kernel": self.planned.expected, "ended": self.observation.ended,
+            "name": case.name,
+            "m": case.m,
+            "n": case.n,
+            "k": case.k,
+            "why": self.planned.why,
+            "expected_kernel": self.planned.expected,
+            "ended": self.observation.ended,
             "numbers": [numbers.to_dict() for numbers in self.models],
-        }  # fmt: skip
+        }
 
 
 @dataclass(frozen=True)
@@ -100,17 +109,21 @@ class LabReport:
 
     def to_dict(self) -> dict[str, Any]:
         return {
-            "kernel": self.kernel.name, "toolchain": registry.emulator().name, "simulated": True,
+            "kernel": self.kernel.name,
+            "toolchain": registry.emulator().name,
+            "simulated": True,
             "warp_lanes": self.warp,
-            "flags": [" ".join(flag) for flag in self.flags], "defines": dict(self.defines),
-            "verdict": self.verdict.value, "cases": [case.to_dict() for case in self.cases],
+            "flags": [" ".join(flag) for flag in self.flags],
+            "defines": dict(self.defines),
+            "verdict": self.verdict.value,
+            "cases": [case.to_dict() for case in self.cases],
             "not_run": [{"name": entry.name, "reason": entry.reason} for entry in self.not_run],
             "findings": [finding.to_dict() for finding in self.merged.findings],
             "banks": [use.to_dict() for use in sorted(self.merged.banks, key=lambda use: -use.lost)],
             "kernels": [launched.to_dict() for launched in self.merged.kernels],
             "physical_warp": None if self.physical is None else self.physical.to_dict(),
             "declared_cases": {name: list(cases) for name, cases in self.declared.items()},
-        }  # fmt: skip
+        }
 
 
 def lab_flags(toolchain: Toolchain) -> tuple[tuple[str, ...], ...]:
@@ -132,19 +145,33 @@ def lab_flags(toolchain: Toolchain) -> tuple[tuple[str, ...], ...]:
 
 
 def lab_kernel(
-    kernel: KernelSpec, toolchain: Toolchain, *, folder: Path, warp: int = 128, flags: Sequence[Sequence[str]] = (),
-    defines: Mapping[str, str] | None = None, arch: str = DEFAULT_ARCH, seed: int = 1, timeout_s: float = 300.0,
-    compile_timeout_s: float = 300.0, tell: Callable[[WatchedCase], None] = lambda case: None,
-) -> LabReport:  # fmt: skip
+    kernel: KernelSpec,
+    toolchain: Toolchain,
+    *,
+    folder: Path,
+    warp: int = 128,
+    flags: Sequence[Sequence[str]] = (),
+    defines: Mapping[str, str] | None = None,
+    arch: str = DEFAULT_ARCH,
+    seed: int = 1,
+    timeout_s: float = 300.0,
+    compile_timeout_s: float = 300.0,
+    tell: Callable[[WatchedCase], None] = lambda case: None,
+) -> LabReport:
     """Build with instrumentation and watch every case that is small enough.
 
     Raises UsageError, ToolchainError, SourceDoesNotCompile.
     """
     given = tuple(tuple(flag) for flag in flags)
     built = build_kernel(
-        kernel, toolchain, flags=[*given, *lab_flags(toolchain)], defines=defines, folder=folder,
-        timeout_s=compile_timeout_s, arch=arch,
-    )  # fmt: skip
+        kernel,
+        toolchain,
+        flags=[*given, *lab_flags(toolchain)],
+        defines=defines,
+        folder=folder,
+        timeout_s=compile_timeout_s,
+        arch=arch,
+    )
     if isinstance(built, BuildFailure):
         raise SourceDoesNotCompile(
             f"{kernel.name}: {built.reason}", detail=built.detail, hint="ran: " + " ".join(built.command)
@@ -163,9 +190,15 @@ def lab_kernel(
 
 
 def _watch_all(
-    built: BuiltKernel, planned: Sequence[PlannedCase], left_out: Sequence[NotRun], *, warp: int, seed: int,
-    timeout_s: float, tell: Callable[[WatchedCase], None],
-) -> tuple[list[WatchedCase], list[NotRun]]:  # fmt: skip
+    built: BuiltKernel,
+    planned: Sequence[PlannedCase],
+    left_out: Sequence[NotRun],
+    *,
+    warp: int,
+    seed: int,
+    timeout_s: float,
+    tell: Callable[[WatchedCase], None],
+) -> tuple[list[WatchedCase], list[NotRun]]:
     small = [entry for entry in planned if _operations(entry.case) <= MAX_OPERATIONS]
     large = f"more than {MAX_OPERATIONS:.0e} operations"
     not_run = [*left_out, *(NotRun(entry.case.name, large) for entry in planned if entry not in small)]

@@ -126,7 +126,5 @@ def _places(text: str, change: Replacement) -> list[int]:
 
 def difference(before: str, after: str, header: str) -> str:
     """The change as a unified diff that `patch -p1` takes."""
-    lines = difflib.unified_diff(
-        text_lines(before), text_lines(after), f"a/{header}", f"b/{header}", n=CONTEXT_LINES
-    )
+    lines = difflib.unified_diff(text_lines(before), text_lines(after), f"a/{header}", f"b/{header}", n=CONTEXT_LINES)
     return "".join(line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines)

@@ -23,9 +23,10 @@ def dependencies(toolchain: Toolchain, options: Sequence[str], source: Path, scr
     result = run(spec)
     if not result.ok:
         raise SourceDoesNotCompile(
-            f"{source}: {toolchain.name} -M does not work: {result.describe()}", detail=result.stderr_text[-4000:],
+            f"{source}: {toolchain.name} -M does not work: {result.describe()}",
+            detail=result.stderr_text[-4000:],
             hint="without it nobody can tell which header is read",
-        )  # fmt: skip
+        )
     text = os.fsdecode(result.stdout).replace("\\\n", " ")  # names need not be UTF-8
     return [scratch / _plain(word) for rule in text.split("\n") for word in _WORD.findall(rule.partition(": ")[2])]
 

@@ -81,11 +81,14 @@ class Side:
     def to_dict(self) -> dict[str, Any]:
         built = self.gate.built
         return {
-            "verdict": self.gate.verdict.value, "worst_error": self.gate.worst_error, "reasons": self.gate.reasons(),
-            "cases": len(self.gate.cases), "device_object": built.device_object if built else None,
+            "verdict": self.gate.verdict.value,
+            "worst_error": self.gate.worst_error,
+            "reasons": self.gate.reasons(),
+            "cases": len(self.gate.cases),
+            "device_object": built.device_object if built else None,
             "kernels": [kernel.to_dict() for kernel in self.resources.kernels],
             "warnings": list(self.resources.warnings),
-        }  # fmt: skip
+        }
 
 
 @dataclass(frozen=True)
@@ -131,15 +134,28 @@ class OverlayReport:
         """The document of `--json` (reports/overlay.schema.json)."""
         request = self.request
         return {
-            "schema_version": 1, "tool_version": __version__, "status": "ok", "kernel": request.kernel.name,
-            "toolchain": request.toolchain.name, "simulated": request.toolchain.simulated, "compiler": self.compiler,
-            "header": request.header, "header_path": str(self.header_path), "header_sha256": self.header_sha256,
-            "applied": len(request.changes), "diff": self.diff,
-            "flags": [" ".join(flag) for flag in request.flags], "defines": dict(request.defines or {}),
-            "before": self.before.to_dict(), "after": self.after.to_dict(),
-            "changes": [change.to_dict() for change in self.changes], "same_code": self.same_code,
-            "verdict": self.after.gate.verdict.value, "conclusion": self.conclusion, "folder": str(request.folder),
-        }  # fmt: skip
+            "schema_version": 1,
+            "tool_version": __version__,
+            "status": "ok",
+            "kernel": request.kernel.name,
+            "toolchain": request.toolchain.name,
+            "simulated": request.toolchain.simulated,
+            "compiler": self.compiler,
+            "header": request.header,
+            "header_path": str(self.header_path),
+            "header_sha256": self.header_sha256,
+            "applied": len(request.changes),
+            "diff": self.diff,
+            "flags": [" ".join(flag) for flag in request.flags],
+            "defines": dict(request.defines or {}),
+            "before": self.before.to_dict(),
+            "after": self.after.to_dict(),
+            "changes": [change.to_dict() for change in self.changes],
+            "same_code": self.same_code,
+            "verdict": self.after.gate.verdict.value,
+            "conclusion": self.conclusion,
+            "folder": str(request.folder),
+        }
 
 
 def overlay(request: OverlayRequest, tell: Callable[[CheckedCase], None] = lambda case: None) -> OverlayReport:
@@ -182,14 +198,21 @@ def overlay(request: OverlayRequest, tell: Callable[[CheckedCase], None] = lambd
     if (failure := before.gate.failure) is not None:
         raise SourceDoesNotCompile(
             f"{request.kernel.name} does not compile with the SDK's own header: {failure.reason}",
-            detail=failure.detail, hint="ran: " + " ".join(failure.command),
-        )  # fmt: skip
+            detail=failure.detail,
+            hint="ran: " + " ".join(failure.command),
+        )
     after = _side(request, added, folder / "after", tell)
     return OverlayReport(
-        request, toolchain.identify().version, original,
-        hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest(), diff, before, after,
-        tuple(_changes(before.resources, after.resources)), SIM_HEADING if toolchain.simulated else "",
-    )  # fmt: skip
+        request,
+        toolchain.identify().version,
+        original,
+        hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest(),
+        diff,
+        before,
+        after,
+        tuple(_changes(before.resources, after.resources)),
+        SIM_HEADING if toolchain.simulated else "",
+    )
 
 
 def _read(header: Path) -> str:
@@ -247,10 +270,18 @@ def _side(
 ) -> Side:
     toolchain = request.toolchain
     gate = check_kernel(
-        request.kernel, toolchain, cases=request.cases, seeds=request.seeds,
-        flags=[*map(tuple, request.flags), *map(tuple, added)], defines=request.defines, folder=folder,
-        timeout_s=request.timeout_s, compile_timeout_s=request.compile_timeout_s, arch=request.arch, tell=tell,
-    )  # fmt: skip
+        request.kernel,
+        toolchain,
+        cases=request.cases,
+        seeds=request.seeds,
+        flags=[*map(tuple, request.flags), *map(tuple, added)],
+        defines=request.defines,
+        folder=folder,
+        timeout_s=request.timeout_s,
+        compile_timeout_s=request.compile_timeout_s,
+        arch=request.arch,
+        tell=tell,
+    )
     if gate.failure is not None:
         return Side(ResourceReport(()), gate)
     source = SourceOptions(toolchain.name, request.mcc, request.arch, tuple(_options(request, added)), request.cache)
@@ -264,7 +295,8 @@ def _changes(before: ResourceReport, after: ResourceReport) -> list[Change]:
     for kernel in after.kernels:
         title, old = rows.get(kernel.kernel.name, (kernel.title, {}))
         found += [
-            Change(title, name, old.get(name), value) for name, value in flat_row(kernel).items()
+            Change(title, name, old.get(name), value)
+            for name, value in flat_row(kernel).items()
             if name not in NOT_COMPARED and value != old.get(name)
-        ]  # fmt: skip
+        ]
     return found

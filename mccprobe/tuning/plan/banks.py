@@ -39,9 +39,14 @@ class Conflict:
 
     def to_dict(self) -> dict[str, Any]:
         return {
-            "what": self.what, "lanes": self.lanes, "width_bytes": self.width_bytes, "words": self.words,
-            "cycles": self.cycles, "ideal": self.ideal, "slowdown": round(self.slowdown, 4),
-        }  # fmt: skip
+            "what": self.what,
+            "lanes": self.lanes,
+            "width_bytes": self.width_bytes,
+            "words": self.words,
+            "cycles": self.cycles,
+            "ideal": self.ideal,
+            "slowdown": round(self.slowdown, 4),
+        }
 
 
 def request(
@@ -100,6 +105,9 @@ def _operand(tile: Tile, operand: str) -> tuple[int, int, int]:
 
 def alignment_note(tile: Tile) -> str:
     """What a padding does to wide accesses, "" if nothing."""
-    odd = [f"{name} ({line * HALF_BYTES} bytes)" for name, line in (("A", tile.line_a), ("B", tile.line_b))
-           if line * HALF_BYTES % 16]  # fmt: skip
+    odd = [
+        f"{name} ({line * HALF_BYTES} bytes)"
+        for name, line in (("A", tile.line_a), ("B", tile.line_b))
+        if line * HALF_BYTES % 16
+    ]
     return f"lines of {' and '.join(odd)} are no multiple of 16 bytes: float4 accesses are not aligned" if odd else ""

@@ -53,10 +53,14 @@ class OrderTraffic:
 
     def to_dict(self) -> dict[str, Any]:
         return {
-            "order": self.order, "strips_a_per_wave": round(self.strips_a, 2),
-            "strips_b_per_wave": round(self.strips_b, 2), "shared_turns": self.shared_turns, "turns": self.turns,
-            "bytes": self.bytes, "seconds": round(self.seconds, 6),
-        }  # fmt: skip
+            "order": self.order,
+            "strips_a_per_wave": round(self.strips_a, 2),
+            "strips_b_per_wave": round(self.strips_b, 2),
+            "shared_turns": self.shared_turns,
+            "turns": self.turns,
+            "bytes": self.bytes,
+            "seconds": round(self.seconds, 6),
+        }
 
 
 @dataclass(frozen=True)
@@ -94,14 +98,25 @@ class GridPlan:
 
     def to_dict(self) -> dict[str, Any]:
         return {
-            "m": self.problem.m, "n": self.problem.n, "k": self.problem.k, "tiles_m": self.tiles_m,
-            "tiles_n": self.tiles_n, "blocks": self.blocks, "resident": self.resident, "waves": self.waves,
-            "filled": round(self.last_wave, 4), "l2_bytes": L2_BYTES,
-            "strip_a_bytes": self.strip_a, "strip_b_bytes": self.strip_b, "all_a_bytes": self.all_a,
-            "all_b_bytes": self.all_b, "strip_fits_l2": max(self.strip_a, self.strip_b) <= L2_BYTES,
-            "all_a_fits_l2": self.all_a <= L2_BYTES, "all_b_fits_l2": self.all_b <= L2_BYTES,
+            "m": self.problem.m,
+            "n": self.problem.n,
+            "k": self.problem.k,
+            "tiles_m": self.tiles_m,
+            "tiles_n": self.tiles_n,
+            "blocks": self.blocks,
+            "resident": self.resident,
+            "waves": self.waves,
+            "filled": round(self.last_wave, 4),
+            "l2_bytes": L2_BYTES,
+            "strip_a_bytes": self.strip_a,
+            "strip_b_bytes": self.strip_b,
+            "all_a_bytes": self.all_a,
+            "all_b_bytes": self.all_b,
+            "strip_fits_l2": max(self.strip_a, self.strip_b) <= L2_BYTES,
+            "all_a_fits_l2": self.all_a <= L2_BYTES,
+            "all_b_fits_l2": self.all_b <= L2_BYTES,
             "orders": [order.to_dict() for order in self.orders],
-        }  # fmt: skip
+        }
 
 
 def blocks_in_order(order: str, tiles_m: int, tiles_n: int) -> Iterator[tuple[int, int]]:
@@ -142,7 +157,10 @@ def _traffic(order: str, tiles_m: int, tiles_n: int, resident: int, strip_a: int
     if order == "n-first":  # there every step changes the column; a turn is where the row changes
         turns = [(before, after) for before, after in itertools.pairwise(blocks) if before[0] != after[0]]
     return OrderTraffic(
-        order, sum(rows[at] for at in full) / len(full), sum(columns[at] for at in full) / len(full),
-        sum(before[0] == after[0] for before, after in turns), len(turns),
+        order,
+        sum(rows[at] for at in full) / len(full),
+        sum(columns[at] for at in full) / len(full),
+        sum(before[0] == after[0] for before, after in turns),
+        len(turns),
         sum(a * strip_a + b * strip_b for a, b in zip(rows, columns, strict=True)),
-    )  # fmt: skip
+    )

@@ -65,12 +65,19 @@ class TilePlan:
         """The document of `--json` (reports/plan.schema.json)."""
         tile, request = self.request.tile, self.request
         return {
-            "schema_version": 1, "tool_version": __version__, "status": "ok", "target": DEFAULT_ARCH,
+            "schema_version": 1,
+            "tool_version": __version__,
+            "status": "ok",
+            "target": DEFAULT_ARCH,
             "tile": tile.to_dict(),
             "shared_memory": {
-                "a_bytes": tile.bytes_a, "b_bytes": tile.bytes_b, "declared_bytes": tile.shared_bytes,
-                "with_reserve_bytes": self.shared_with_reserve, "limit_bytes": self.shared_limit,
-                "fits": self.fits_shared_memory, "moved_bytes": tile.moved_bytes,
+                "a_bytes": tile.bytes_a,
+                "b_bytes": tile.bytes_b,
+                "declared_bytes": tile.shared_bytes,
+                "with_reserve_bytes": self.shared_with_reserve,
+                "limit_bytes": self.shared_limit,
+                "fits": self.fits_shared_memory,
+                "moved_bytes": tile.moved_bytes,
                 "vectors_per_thread": round(tile.vectors, 4),
             },
             "registers": [budget.to_dict() for budget in self.registers],
@@ -88,7 +95,7 @@ class TilePlan:
                 {"name": one.name, "value": one.value, "unit": one.unit, "source": one.source}
                 for one in machine.QUANTITIES
             ],
-        }  # fmt: skip
+        }
 
 
 def plan(request: PlanRequest) -> TilePlan:

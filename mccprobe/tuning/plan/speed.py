@@ -43,9 +43,11 @@ class Latency:
 
     def to_dict(self) -> dict[str, Any]:
         return {
-            "needed": round(self.needed, 2), "available": self.available, "hidden": self.available >= self.needed,
+            "needed": round(self.needed, 2),
+            "available": self.available,
+            "hidden": self.available >= self.needed,
             "one_in_flight_tflops": round(self.one_in_flight_tflops, 2),
-        }  # fmt: skip
+        }
 
 
 @dataclass(frozen=True)
@@ -66,13 +68,15 @@ class ModelAnswer:
 
     def to_dict(self) -> dict[str, Any]:
         return {
-            "answer": self.answer, "ratio": None if self.ratio is None else round(self.ratio, 5),
-            "instructions": self.instructions, "mmas": self.mmas,
+            "answer": self.answer,
+            "ratio": None if self.ratio is None else round(self.ratio, 5),
+            "instructions": self.instructions,
+            "mmas": self.mmas,
             "cycles_per_iteration": None if self.cycles is None else round(self.cycles, 1),
             "ipc_inverse": None if self.ipc_inverse is None else round(self.ipc_inverse, 4),
             "tflops": [{"clock_ghz": clock, "tflops": round(value, 2)} for clock, value in self.tflops],
             "reasons": list(self.reasons),
-        }  # fmt: skip
+        }
 
 
 def roofline(intensity: float) -> list[Bound]:

@@ -157,12 +157,26 @@ class Tile:
 
     def to_dict(self) -> dict[str, Any]:
         return {
-            "m": self.m, "n": self.n, "k": self.k, "warps_m": self.warps_m, "warps_n": self.warps_n,
-            "warp_threads": self.warp_threads, "threads": self.threads, "fragment": list(self.fragment),
-            "pad_a": self.pad_a, "pad_b": self.pad_b, "buffers": self.buffers, "warp_m": self.warp_m,
-            "warp_n": self.warp_n, "steps": self.steps, "loads_a": self.loads_a, "loads_b": self.loads_b,
-            "mmas": self.accumulators, "ratio": round(self.ratio, 4), "intensity": round(self.intensity, 4),
-        }  # fmt: skip
+            "m": self.m,
+            "n": self.n,
+            "k": self.k,
+            "warps_m": self.warps_m,
+            "warps_n": self.warps_n,
+            "warp_threads": self.warp_threads,
+            "threads": self.threads,
+            "fragment": list(self.fragment),
+            "pad_a": self.pad_a,
+            "pad_b": self.pad_b,
+            "buffers": self.buffers,
+            "warp_m": self.warp_m,
+            "warp_n": self.warp_n,
+            "steps": self.steps,
+            "loads_a": self.loads_a,
+            "loads_b": self.loads_b,
+            "mmas": self.accumulators,
+            "ratio": round(self.ratio, 4),
+            "intensity": round(self.intensity, 4),
+        }
 
 
 @dataclass(frozen=True)
@@ -189,10 +203,15 @@ class RegisterBudget:
 
     def to_dict(self) -> dict[str, Any]:
         return {
-            "floats_per_accumulator": self.floats, "accumulator_registers": self.accumulators,
-            "accumulator_bytes": self.accumulators * FLOAT_BYTES, "prefetch_registers": self.prefetch,
-            "operand_registers": self.operands, "at_least": self.at_least, "budget": self.budget, "fits": self.fits,
-        }  # fmt: skip
+            "floats_per_accumulator": self.floats,
+            "accumulator_registers": self.accumulators,
+            "accumulator_bytes": self.accumulators * FLOAT_BYTES,
+            "prefetch_registers": self.prefetch,
+            "operand_registers": self.operands,
+            "at_least": self.at_least,
+            "budget": self.budget,
+            "fits": self.fits,
+        }
 
 
 def register_budgets(tile: Tile, registers_per_mp: int | None) -> list[RegisterBudget]:

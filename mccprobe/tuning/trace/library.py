@@ -46,8 +46,9 @@ def recorder_library(cache: Path) -> Path:
             if not result.ok or not made.is_file():
                 raise ToolchainError(
                     f"the recorder does not compile with {compiler}: {result.describe()}",
-                    detail=result.stderr_text[-4000:], hint="a C compiler with the C library's headers is needed",
-                )  # fmt: skip
+                    detail=result.stderr_text[-4000:],
+                    hint="a C compiler with the C library's headers is needed",
+                )
             replace_file(library, made.read_bytes(), mode=0o755)
     except OSError as error:
         raise InputError(

@@ -114,8 +114,10 @@ def read_record(folder: Path) -> Record:
             unreadable += 1
     return Record(
         tuple(_launch(entry, refused.get((entry["pid"], entry["order"]), 0)) for entry in launches),
-        tuple(_modules(modules, folder)), tuple(processes), unreadable,
-    )  # fmt: skip
+        tuple(_modules(modules, folder)),
+        tuple(processes),
+        unreadable,
+    )
 
 
 def _lines(path: Path) -> Iterator[dict[str, Any]]:
@@ -154,11 +156,20 @@ def _text(value: Any) -> str | None:
 
 def _launch(entry: Mapping[str, Any], result: int = 0) -> Launch:
     return Launch(
-        str(entry["api"]), _text(entry["kernel"]), _text(entry["symbol"]), _shape(entry["grid"]),
-        _shape(entry["block"]), _number(entry["dynamic_shared_bytes"]), _number(entry["pid"]), _number(entry["tid"]),
-        _number(entry["time_ns"]), _number(entry["order"]), _text(entry["inside"]),
-        entry["simulated"] is True, result,
-    )  # fmt: skip
+        str(entry["api"]),
+        _text(entry["kernel"]),
+        _text(entry["symbol"]),
+        _shape(entry["grid"]),
+        _shape(entry["block"]),
+        _number(entry["dynamic_shared_bytes"]),
+        _number(entry["pid"]),
+        _number(entry["tid"]),
+        _number(entry["time_ns"]),
+        _number(entry["order"]),
+        _text(entry["inside"]),
+        entry["simulated"] is True,
+        result,
+    )
 
 
 def _digest(file: Path) -> str | None:
@@ -182,6 +193,10 @@ def _modules(entries: list[dict[str, Any]], folder: Path) -> Iterator[Module]:
         digest = _digest(saved) if saved is not None else None
         own = sum(entry.get("inside") is None for entry in group)  # the rest is one load, handed on
         yield Module(
-            str(group[0].get("api")), name if digest else None, _text(path), size if isinstance(size, int) else 0,
-            digest, own or len(group),
-        )  # fmt: skip
+            str(group[0].get("api")),
+            name if digest else None,
+            _text(path),
+            size if isinstance(size, int) else 0,
+            digest,
+            own or len(group),
+        )

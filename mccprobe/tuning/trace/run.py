@@ -77,23 +77,42 @@ class Traced:
     def to_dict(self) -> dict[str, Any]:
         """The document of `--json` (reports/trace.schema.json)."""
         return {
-            "schema_version": 1, "tool_version": __version__, "status": "ok", "command": list(self.request.argv),
-            "exit_status": self.status, "timed_out": self.result.timed_out, "simulated": self.simulated,
-            "folder": str(self.request.folder), "record": RECORD_FILE,
+            "schema_version": 1,
+            "tool_version": __version__,
+            "status": "ok",
+            "command": list(self.request.argv),
+            "exit_status": self.status,
+            "timed_out": self.result.timed_out,
+            "simulated": self.simulated,
+            "folder": str(self.request.folder),
+            "record": RECORD_FILE,
             "stdout": STDOUT_FILE if self.request.keep_output else None,
-            "launches": len(self.record.launches), "processes": len(self.record.processes),
+            "launches": len(self.record.launches),
+            "processes": len(self.record.processes),
             "kernels": [
-                {"kernel": one.kernel, "grid": list(one.grid), "block": list(one.block),
-                 "dynamic_shared_bytes": one.dynamic_shared_bytes, "launches": one.launches, "refused": one.refused}
+                {
+                    "kernel": one.kernel,
+                    "grid": list(one.grid),
+                    "block": list(one.block),
+                    "dynamic_shared_bytes": one.dynamic_shared_bytes,
+                    "launches": one.launches,
+                    "refused": one.refused,
+                }
                 for one in self.record.kernels()
             ],
             "modules": [
-                {"api": one.api, "file": one.file, "path": one.path, "bytes": one.bytes or None, "sha256": one.sha256,
-                 "loads": one.loads}
+                {
+                    "api": one.api,
+                    "file": one.file,
+                    "path": one.path,
+                    "bytes": one.bytes or None,
+                    "sha256": one.sha256,
+                    "loads": one.loads,
+                }
                 for one in self.record.modules
             ],
             "warnings": self.warnings,
-        }  # fmt: skip
+        }
 
 
 def trace(request: TraceRequest) -> Traced:
@@ -105,18 +124,17 @@ def trace(request: TraceRequest) -> Traced:
     library = recorder_library(request.cache)
     if any(separator in str(library) for separator in " :"):
         raise CannotTrace(
-            str(library), "has a blank or a colon in its path, where LD_PRELOAD ends a name",
+            str(library),
+            "has a blank or a colon in its path, where LD_PRELOAD ends a name",
             "MCCPROBE_CACHE names another cache folder",
-        )  # fmt: skip
+        )
     folder = request.folder.absolute()
     with disk_errors(folder):
         (folder / MODULE_FOLDER).mkdir(parents=True, exist_ok=True)
     preload = ":".join(filter(None, (str(library), os.environ.get("LD_PRELOAD", ""))))
     env = {**os.environ, "MCCPROBE_TRACE_DIR": str(folder)}
     stdout = folder / STDOUT_FILE if request.keep_output else None
-    result = run_on_own_streams(
-        request.argv, preload=preload, env=env, timeout_s=request.timeout_s, stdout=stdout
-    )
+    result = run_on_own_streams(request.argv, preload=preload, env=env, timeout_s=request.timeout_s, stdout=stdout)
     return Traced(request, result, read_record(folder))
 
 
@@ -137,9 +155,10 @@ def require_traceable(program: Path) -> None:
         raise CannotTrace(str(program), "is linked statically: LD_PRELOAD has no effect on it", "link it dynamically")
     if inside:
         raise CannotTrace(
-            str(program), "has the stand-in's runtime inside it (libmusart.a): its launches never leave the program",
+            str(program),
+            "has the stand-in's runtime inside it (libmusart.a): its launches never leave the program",
             "link it with the shared one: mcc ... $(mccprobe trace --sim-link) -lmusart",
-        )  # fmt: skip
+        )
 
 
 def sim_link_arguments(sdk: Path, shared_runtime: str) -> list[str]:

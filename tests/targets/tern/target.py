@@ -53,9 +53,16 @@ class Counter:
         return ()
 
     def at_limit(
-        self, job: p.Job, source: str, output: str, *, limit: int | None, options: Sequence[str] = (),
-        emit: str = "-emit-obj", bitcode: bool = False,
-    ) -> tuple[str, ...]:  # fmt: skip
+        self,
+        job: p.Job,
+        source: str,
+        output: str,
+        *,
+        limit: int | None,
+        options: Sequence[str] = (),
+        emit: str = "-emit-obj",
+        bitcode: bool = False,
+    ) -> tuple[str, ...]:
         limited = () if limit is None else (self.spelled(limit),)
         return (*job.substitute({job.output: output}).argv, *options, *limited)
 

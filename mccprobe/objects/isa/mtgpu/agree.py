@@ -21,8 +21,12 @@ from mccprobe.objects.isa.stream import Decoder as LearnedDecoder
 
 EXAMPLES = 20
 _NAMED = frozenset("INT BIT FOP AP CTRL COND MMA DMA.LD DMA.ST LSU.LD LSU.ST".split())
-_SAME = {"DMA.LD": {"DMA.LD", "LSU.LD"}, "LSU.LD": {"DMA.LD", "LSU.LD"},
-         "DMA.ST": {"DMA.ST", "LSU.ST"}, "LSU.ST": {"DMA.ST", "LSU.ST"}}
+_SAME = {
+    "DMA.LD": {"DMA.LD", "LSU.LD"},
+    "LSU.LD": {"DMA.LD", "LSU.LD"},
+    "DMA.ST": {"DMA.ST", "LSU.ST"},
+    "LSU.ST": {"DMA.ST", "LSU.ST"},
+}
 
 
 @dataclass(frozen=True)
@@ -52,11 +56,19 @@ class Agreement:
 
     def to_dict(self) -> dict[str, Any]:
         return {
-            "against": self.against, "agree": self.agree, "disagree": self.disagree, "ends": self.ends,
+            "against": self.against,
+            "agree": self.agree,
+            "disagree": self.disagree,
+            "ends": self.ends,
             "unnamed": self.unnamed,
             "examples": [
-                {"function": one.function, "address": one.address, "bytes": one.data.hex(), "other": one.other,
-                 "open": one.open}
+                {
+                    "function": one.function,
+                    "address": one.address,
+                    "bytes": one.data.hex(),
+                    "other": one.other,
+                    "open": one.open,
+                }
                 for one in self.examples
             ],
         }
@@ -70,7 +82,11 @@ def _agrees(ours: str, theirs: str) -> bool:
 
 
 def _compare(
-    found: Agreement, decoder: Decoder, function: str, start: int, code: bytes,
+    found: Agreement,
+    decoder: Decoder,
+    function: str,
+    start: int,
+    code: bytes,
     theirs: Iterable[tuple[int, int, str, str]],
 ) -> None:
     """theirs: (address, size, mnemonic, pipe), pipe "" where it is not named."""

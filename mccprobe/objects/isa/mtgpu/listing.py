@@ -87,9 +87,13 @@ def is_cut(function: Function) -> bool:
 def flow_known(function: Function) -> bool:
     """False where an instruction without a class, or code that does not fit, may be a branch."""
     named = any(one.pipe != UNKNOWN_PIPE for one in function.instructions)
-    return named and is_cut(function) and not any(
-        one.pipe == UNKNOWN_PIPE and one.data is not None and one.data[0] & 0xF == CONTROL
-        for one in function.instructions
+    return (
+        named
+        and is_cut(function)
+        and not any(
+            one.pipe == UNKNOWN_PIPE and one.data is not None and one.data[0] & 0xF == CONTROL
+            for one in function.instructions
+        )
     )
 
 

@@ -141,12 +141,8 @@ def parse_table(document: Mapping[str, Any]) -> OpenTable:
         family=document["family"],
         targets=tuple(document["targets"]),
         rules=tuple(_rule(one) for one in document["rules"]),
-        distance=Distance(
-            tuple(distance["bits"]), tuple(distance["sign"]), distance["holds"], distance["fails"]
-        ),
-        defaults=tuple(
-            (int(one["nibble"], 16), one["dword"], int(one["value"], 16)) for one in document["defaults"]
-        ),
+        distance=Distance(tuple(distance["bits"]), tuple(distance["sign"]), distance["holds"], distance["fails"]),
+        defaults=tuple((int(one["nibble"], 16), one["dword"], int(one["value"], 16)) for one in document["defaults"]),
         sources=tuple(document["sources"]),
     )
 
@@ -163,8 +159,12 @@ def _rule(one: Mapping[str, Any]) -> Rule:
         value=int(one["value"], 16),
         confidence=one["confidence"],
         evidence=Evidence(
-            evidence["instructions"], evidence["functions"], evidence["holds"], evidence["fails"],
-            tuple(evidence["checks"]), tuple(evidence["kernels"]),
+            evidence["instructions"],
+            evidence["functions"],
+            evidence["holds"],
+            evidence["fails"],
+            tuple(evidence["checks"]),
+            tuple(evidence["kernels"]),
         ),
         seen_one=int(one["seen_one"], 16),
         seen_zero=int(one["seen_zero"], 16),
