@@ -9,12 +9,12 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 from mccprobe.report.bug_report_blocks import (
     Block,
     Bullets,
+    BundleFacts,
     Document,
     Listing,
     Paragraph,
@@ -43,30 +43,6 @@ SHORT = 12  # characters of a hash that are shown
 DIFF_LINES = 200  # of a diff in the text; the whole lies in the bundle
 SOURCE_LINES = 120  # of the source in the text
 _ARGUMENTS = re.compile(r"\(.*\)( const)?$", re.DOTALL)
-
-
-@dataclass(frozen=True)
-class BundleFacts:
-    """What the writer of the bundle adds to result.json.
-
-    compiler_text: the whole `--version`. repro_exit: of the run of repro.sh at writing, None when it was not
-    run (repro_text says why). reduced: lines of the reduced source and of the untouched one. files: name in the
-    bundle and the key of its sentence. removed: kind -> times; None when nothing was scrubbed.
-    """
-
-    compiler_name: str
-    compiler_text: str = ""
-    machine: str = ""
-    toolkit: str = ""
-    repro_exit: int | None = None
-    repro_text: str = ""
-    reduced: tuple[int, int] | None = None
-    source_name: str = ""
-    source_text: str = ""
-    files: tuple[tuple[str, str], ...] = ()
-    left_out: tuple[str, ...] = ()
-    no_bitcode: str = ""
-    removed: Mapping[str, int] | None = field(default_factory=dict)
 
 
 def kernel_name(bisect: Mapping[str, Any], source: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from mccprobe.report.bug_report_words import Piece, Pieces
@@ -69,6 +69,30 @@ def marked(section: Section, mark: str) -> Section:
             caption = (*block.caption, f" {mark}") if block.caption else (mark,)
             blocks.append(Listing(block.text, block.language, caption))
     return Section(section.key, section.heading, tuple(blocks))
+
+
+@dataclass(frozen=True)
+class BundleFacts:
+    """What the writer of the bundle adds to result.json.
+
+    compiler_text: the whole `--version`. repro_exit: of the run of repro.sh at writing, None when it was not
+    run (repro_text says why). reduced: lines of the reduced source and of the untouched one. files: name in the
+    bundle and the key of its sentence. removed: kind -> times; None when nothing was scrubbed.
+    """
+
+    compiler_name: str
+    compiler_text: str = ""
+    machine: str = ""
+    toolkit: str = ""
+    repro_exit: int | None = None
+    repro_text: str = ""
+    reduced: tuple[int, int] | None = None
+    source_name: str = ""
+    source_text: str = ""
+    files: tuple[tuple[str, str], ...] = ()
+    left_out: tuple[str, ...] = ()
+    no_bitcode: str = ""
+    removed: Mapping[str, int] | None = field(default_factory=dict)
 
 
 def joined_pieces(parts: Sequence[Pieces]) -> Pieces:

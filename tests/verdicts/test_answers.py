@@ -11,7 +11,8 @@ from typing import Any
 import jsonschema
 import pytest
 
-from mccprobe.report.bug_report import BundleFacts, build_document
+from mccprobe.report.bug_report import build_document
+from mccprobe.report.bug_report_blocks import BundleFacts
 from mccprobe.report.bug_report_words import load_words
 
 CallCli = Callable[..., tuple[int, str, str]]

@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-from mccprobe.report.bug_report import ORDER, STYLES, BundleFacts, build_document
+from mccprobe.report.bug_report import ORDER, STYLES, build_document
+from mccprobe.report.bug_report_blocks import BundleFacts
 from mccprobe.report.bug_report_words import LANGUAGES, Code, Foreign, Words, load_words
 from mccprobe.report.fence import code, escaped, fenced, plain
 from mccprobe.report.record import (

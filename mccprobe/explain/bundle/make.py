@@ -48,7 +48,8 @@ from mccprobe.explain.bundle.making import Making, add_sources, is_text, machine
 from mccprobe.explain.bundle.repro import Repro, repro_script
 from mccprobe.explain.bundle.run import open_run
 from mccprobe.explain.bundle.sources import lay_out, map_paths
-from mccprobe.report.bug_report import BundleFacts, bisect_part, build_document
+from mccprobe.report.bug_report import bisect_part, build_document
+from mccprobe.report.bug_report_blocks import BundleFacts
 from mccprobe.report.bug_report_words import load_words, plain_text
 from mccprobe.report.render_bug import render
 from mccprobe.report.scrub import Removed, Scrubber
