@@ -29,7 +29,7 @@ from mccprobe.objects.isa.mtgpu.decode import Decoded, Decoder  # noqa: E402
 from mccprobe.objects.isa.mtgpu.listing import function_of  # noqa: E402
 from mccprobe.objects.isa.mtgpu.table import ALL_BITS, CERTAIN, LIKELY, parse_table  # noqa: E402
 
-DATA = ROOT / "mccprobe" / "isa" / "mtgpu" / "data"
+DATA = ROOT / "mccprobe" / "objects" / "isa" / "mtgpu" / "data"
 MIN_INSTRUCTIONS, MIN_FUNCTIONS, MIN_HOLDS = 8, 4, 8  # for `certain`: checks of the class itself; and none may fail
 MIN_FIELD_HOLDS = 16
 Tally = dict[tuple[str, str], Counter[tuple[str, bool]]]
