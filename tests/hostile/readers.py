@@ -245,7 +245,7 @@ def rows() -> tuple[Reader, ...]:
             "report.fence.escaped report.scrub.Scrubber.text",
             travels.write_report_text,
             lambda: [
-                b"see https://x.example/@y and /home/aliceob/secret `code` | <b> *x* alice on mt-node-17\n1. x\n```\n",
+                b"see https://x.example/@y and /home/alice/secret `code` | <b> *x* alice on mt-node-17\n1. x\n```\n",
                 outputs.IR,
             ],
         ),
