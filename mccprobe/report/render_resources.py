@@ -245,7 +245,8 @@ def _spill_base(kernel: KernelResources) -> bool:
     """Whether the argument is in this kernel, or in every kernel of its architecture."""
     raw = kernel.kernel.raw
     arguments = raw.get(".args", raw.get("args"))
-    kinds = [one.get(".kind", one.get("kind")) for one in arguments or () if isinstance(one, dict)]
+    listed = arguments if isinstance(arguments, list) else []
+    kinds = [one.get(".kind", one.get("kind")) for one in listed if isinstance(one, dict)]
     return SPILL_BASE_KIND in kinds or SPILL_BASE.get(kernel.kernel.target, False)
 
 
