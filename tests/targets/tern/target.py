@@ -53,15 +53,7 @@ class Counter:
         return ()
 
     def at_limit(
-        self,
-        job: p.Job,
-        source: str,
-        output: str,
-        *,
-        limit: int | None,
-        options: Sequence[str] = (),
-        emit: str = "-emit-obj",
-        bitcode: bool = False,
+        self, job: p.Job, source: str, output: str, *, limit: int | None, options: Sequence[str] = (), **more: object
     ) -> tuple[str, ...]:
         limited = () if limit is None else (self.spelled(limit),)
         return (*job.substitute({job.output: output}).argv, *options, *limited)
