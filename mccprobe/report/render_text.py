@@ -221,6 +221,6 @@ def _explanation(report: BisectReport) -> list[str]:
             "  fault lies in the front end, in a required pass, in register allocation or emission, in another source",
             "  or in the program itself. Next: other flags one by one, or another compiler release.",
         ]
-    if report.status is Status.NO_DIFFERENCE and not report.equal_objects:
+    if report.status is Status.NO_DIFFERENCE and (not report.equal_objects or len(report.units) > 1):
         return ["", "  Only FILE is built with the flags: if the fault is in another source, name that one as FILE."]
     return []
