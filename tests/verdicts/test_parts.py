@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -43,6 +44,8 @@ from mccprobe.targets.flags.levels import code_generator_level, is_device_level,
 GOOD, BAD = Outcome(Verdict.GOOD, "as the reference"), Outcome(Verdict.BAD, "prints '0'")
 HANGS = Outcome(Verdict.UNRESOLVED, "timeout after 9.0 s", timed_out=True)
 SKIPPED = Outcome(Verdict.UNRESOLVED, "exit 125 (cannot tell)")
+
+NICENESS = os.nice(0)  # of the tests themselves
 
 
 # -- levels -------------------------------------------------------------------------------------------
@@ -242,7 +245,11 @@ def test_files_that_are_no_elf_show_nothing(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("good", "bad", "moved"),
-    [("exit 0", "exit 1", None), ('[ "$(nice)" -lt 19 ]', "exit 1", True), ("exit 0", '[ "$(nice)" = 19 ]', False)],
+    [
+        ("exit 0", "exit 1", None),
+        (f'[ "$(nice)" = {NICENESS} ]', "exit 1", True),
+        ("exit 0", f'[ "$(nice)" != {NICENESS} ]', False),
+    ],
     ids=["steady", "the good side moves", "the bad side moves"],
 )
 def test_a_side_that_moves_with_its_priority(
