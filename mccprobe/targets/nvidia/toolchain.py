@@ -1,8 +1,8 @@
 """A real GPU as a stand-in: a .mu file for an NVIDIA GPU with nvcc, through headers of our own (`include/`).
 
 The arithmetic, the barriers and the full size are real; the GPU is another one. Everything made here carries
-the GPU's name, and no figure of it is set beside one of an S4000. There is no -opt-bisect-limit in nvcc, and the
-flags of mcc mean nothing to it, so nothing is bisected or flagged here.
+the GPU's name, and no figure of it is set beside one of an S4000. nvcc honours -opt-bisect-limit, but mccprobe does not
+read its jobs yet, and the flags of mcc mean nothing to it: nothing is bisected or flagged here.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ class CudaToolchain(ClangDriver):
 
     def record(self, args: Sequence[str], scratch: Path, *, cwd: Path | None = None) -> Recording:
         raise ToolchainError(
-            "nvcc has no pass limit, so nothing can be bisected with --toolchain cuda",
+            "bisection with nvcc is not supported yet: --toolchain cuda compiles, checks and times",
             hint="bisect with mcc, or on the stand-in: --toolchain sim",
         )
 
