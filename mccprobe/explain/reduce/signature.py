@@ -137,7 +137,7 @@ def _named(path: Path) -> _Other:
         kernel = None if folder.is_file() else find_kernel(folder)
     except MccprobeError as error:
         return _Other(folder, True, why_not=error.message)
-    return _Other(folder, True, _shape(kernel.case(kernel.default_case)) if kernel is not None else "")
+    return _Other(folder, True, _shape(kernel.case(kernel.default_case)) if kernel is not None else None)
 
 
 def _shipped(path: Path, toolchain: str, entry: str) -> _Other:
