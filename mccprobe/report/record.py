@@ -234,9 +234,6 @@ class BisectReport:
     simulated: bool
     source: str
     flags: tuple[str, ...]
-    units: tuple[UnitRecord, ...] = ()
-    axis: str = PASS_EXECUTIONS
-    arch: str = ""
     culprit: Culprit | None = None
     confirmation: Confirmation | None = None
     edges: tuple[EdgeRecord, ...] = ()
@@ -275,6 +272,9 @@ class BisectReport:
     notes: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
     run_directory: str = ""
+    units: tuple[UnitRecord, ...] = ()
+    axis: str = PASS_EXECUTIONS
+    arch: str = ""
 
     @property
     def exit_code(self) -> ExitCode:

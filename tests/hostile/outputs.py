@@ -212,9 +212,10 @@ def read_pipeline(data: bytes, scratch: Path) -> object:
 
 
 def read_ptxas(data: bytes, scratch: Path) -> object:
-    from mccprobe.targets.nvidia.ptxas import parse_ptxas
+    from mccprobe.targets.nvidia.ptxas import parse_ptxas, parse_usage
 
-    return [json.dumps(kernel.raw) for kernel in parse_ptxas(text_of(data))]
+    text = text_of(data)
+    return [json.dumps(kernel.raw) for kernel in (*parse_ptxas(text), *parse_usage(text))]
 
 
 def ptxas_seeds() -> list[bytes]:

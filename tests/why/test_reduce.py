@@ -224,6 +224,7 @@ def finished(root: Path, source: Path) -> Path:
     }
     options = {"file": str(source), "compiler": "clang-14", "flags": ["-enable-loopinterchange"], "args": ["-O3"]}
     result = {
+        "schema_version": 2,
         "status": "found",
         "toolchain": "clang",
         "simulated": False,
@@ -240,6 +241,6 @@ def finished(root: Path, source: Path) -> Path:
             "total": 1,
         },
     }
-    (root / "run.json").write_text(json.dumps({"options": options, "request": request}))
+    (root / "run.json").write_text(json.dumps({"schema_version": 2, "options": options, "request": request}))
     (root / "result.json").write_text(json.dumps(result))
     return root

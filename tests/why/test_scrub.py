@@ -120,6 +120,7 @@ def finished_run(root: Path, source: Path, args: list[str], where: Path, **more:
         "total": 283,
     }
     result = {
+        "schema_version": 2,
         "status": "found",
         "tool_version": "0",
         "toolchain": "clang",
@@ -217,7 +218,7 @@ def test_a_binary_with_a_private_name_is_left_out(
     private_run: Path, tmp_path: Path, compiler: Callable[..., str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     project = Path.cwd()
-    (project / "other.c").write_text("int other;\n")
+    (project / "other.c").write_text(f'const char *where = "{project}";\n')  # outside of the debug information
     subprocess.run([compiler(16), "-g", "-c", "other.c", "-o", str(project / "other.o")], check=True, cwd=project)
     document = json.loads((private_run / "run.json").read_text())
     document["request"]["inputs"] = ["other.o"]
